@@ -1,0 +1,187 @@
+# PACX: one Makefile, everything made goes to build/ (or build/san-.../ with SAN=).
+#
+#   make                 libraries, daemons, pacxrun
+#   make check           build and run every test that fits CI's time
+#   make check-long      the long forms: big messages, all ScaLAPACK tests, 100,000 messages per vendor pair
+#   make bench           figures of the relay, each next to a reference measured in the same run
+#   make lint            clang-format, clang-tidy, cppcheck, floors, documents against code, man pages
+#   make fuzz T=frame SECS=60   one fuzz target (frame hello world parser hostfile) under clang's sanitizers
+#   make install PREFIX=/usr/local DESTDIR=
+#   make clean
+#
+# Variables: CC=gcc|clang  SAN=address,undefined|thread  WERROR=1  VENDORS="openmpi mpich"  V=1 shows commands
+
+CC      = gcc
+PREFIX  = /usr/local
+DESTDIR =
+SAN     =
+WERROR  =
+V       =
+OPT     = -O2
+SECS    = 60
+T       = frame
+
+VERSION = 0.1.0
+VENDORS := $(foreach v,openmpi mpich,$(if $(shell command -v mpicc.$(v) 2>/dev/null),$(v)))
+comma   := ,
+B       = build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
+Q       = $(if $(V),,@)
+
+WARN    = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla $(if $(WERROR),-Werror)
+SANFLAGS = $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+# -iquote, not -I: err.h, wait.h and endian.h are also names of libc's.
+INC     = -iquote libpacx -iquote libpacx/base -iquote libpacx/wire -iquote daemon -iquote tests -iquote tests/fuzz
+CFLAGS  = -std=c11 -D_GNU_SOURCE -DPX_VERSION_TEXT='"$(VERSION)"' -g $(OPT) -fPIC $(WARN) $(SANFLAGS) $(INC) -MMD -MP
+# MPICH's MPI_STATUSES_IGNORE looks like an array of length 1 to gcc.
+VFLAGS  = $(CFLAGS) -Wno-stringop-overflow -Wno-array-bounds
+UV      = $(shell pkg-config --libs libuv)
+YAML    = $(shell pkg-config --libs yaml-0.1)
+
+export OMPI_CC = $(CC)
+export MPICH_CC = $(CC)
+export OMPI_ALLOW_RUN_AS_ROOT = 1
+export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = 1
+
+BASE   = $(wildcard libpacx/base/*.c)
+WIRE   = $(wildcard libpacx/wire/*.c)
+LIB    = $(wildcard libpacx/*.c libpacx/coll/*.c)
+# What pacxd shares with libpacx beyond the two lowest floors.
+ATTACH = libpacx/vendor.c libpacx/attach_roles.c libpacx/yield_hook.c
+HOSTS  = $(wildcard daemon/hostfile*.c)
+RUN    = $(addprefix daemon/,pacxrun.c plan.c quote.c elf_flavor.c launch.c output.c records.c json.c descend.c guard.c feeder.c)
+PACXD  = $(filter-out $(RUN) $(HOSTS) daemon/pacxd_dispatch.c daemon/pacxlabel.c,$(wildcard daemon/*.c))
+
+plain   = $(patsubst %.c,$(B)/obj/plain/%.o,$(1))
+vendored = $(patsubst %.c,$(B)/obj/$(2)/%.o,$(1))
+
+PROGRAMS = $(B)/bin/pacxrun $(B)/bin/pacxd $(B)/lib/pacx/pacxlabel
+all: $(PROGRAMS) $(foreach v,$(VENDORS),$(B)/lib/libpacx-$(v).so $(B)/lib/pacx/pacxd-$(v))
+	$(if $(VENDORS),,$(error no MPI found: install openmpi-bin libopenmpi-dev or mpich libmpich-dev, or run scripts/setup))
+
+help:
+	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
+
+$(B)/obj/plain/%.o: %.c
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "  CC      $<")
+	$(Q)$(CC) $(CFLAGS) -c $< -o $@
+
+$(B)/bin/pacxrun: $(call plain,$(RUN) $(HOSTS) $(BASE) $(WIRE))
+$(B)/bin/pacxd: $(call plain,daemon/pacxd_dispatch.c $(BASE) $(WIRE))
+$(B)/lib/pacx/pacxlabel: $(call plain,daemon/pacxlabel.c $(BASE))
+$(PROGRAMS):
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "  LINK    $@")
+	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(UV) $(YAML) -ldl -pthread
+
+# One library and one daemon per vendor MPI. gen/VENDOR holds the table of native functions and the wrappers.
+define vendor_rules
+$(B)/gen/$(1)/bind.c: scripts/gen_bindings.py libpacx/mpi.api
+	@mkdir -p $$(@D)
+	$$(if $$(V),,@echo "  GEN     $$@")
+	$$(Q)python3 scripts/gen_bindings.py mpicc.$(1) $$(@D)
+
+$(B)/obj/$(1)/%.o: %.c $(B)/gen/$(1)/bind.c
+	@mkdir -p $$(@D)
+	$$(if $$(V),,@echo "  CC($(1)) $$<")
+	$$(Q)mpicc.$(1) $$(VFLAGS) -iquote $(B)/gen/$(1) -c $$< -o $$@
+
+$(B)/obj/$(1)/bind.o: $(B)/gen/$(1)/bind.c
+	@mkdir -p $$(@D)
+	$$(if $$(V),,@echo "  CC($(1)) $$<")
+	$$(Q)mpicc.$(1) $$(VFLAGS) -Wno-deprecated-declarations -iquote $(B)/gen/$(1) -c $$< -o $$@
+
+$(B)/lib/libpacx-$(1).so: $$(call vendored,$(LIB),$(1)) $(B)/obj/$(1)/bind.o $$(call plain,$(BASE) $(WIRE))
+	@mkdir -p $$(@D)
+	$$(if $$(V),,@echo "  LINK    $$@")
+	$$(Q)mpicc.$(1) $$(SANFLAGS) -shared -Wl,--version-script=$(B)/gen/$(1)/libpacx.map -Wl,-soname,libpacx-$(1).so -o $$@ $$^ -ldl -pthread
+
+$(B)/lib/pacx/pacxd-$(1): $$(call vendored,$(PACXD) $(ATTACH),$(1)) $$(call plain,$(HOSTS) $(BASE) $(WIRE))
+	@mkdir -p $$(@D)
+	$$(if $$(V),,@echo "  LINK    $$@")
+	$$(Q)mpicc.$(1) $$(SANFLAGS) -Wl,--no-as-needed -rdynamic -o $$@ $$^ $$(UV) $$(YAML) -ldl -pthread
+
+$(B)/$(1)/tests/%: tests/mpi/%.c tests/mpi/check.h
+	@mkdir -p $$(@D)
+	$$(if $$(V),,@echo "  MPICC($(1)) $$<")
+	$$(Q)mpicc.$(1) -std=c11 -D_GNU_SOURCE -g -O1 -Wall -Wno-stringop-overflow -o $$@ $$< -lm -pthread
+
+$(B)/$(1)/tests/%: tests/mpi/%.f90 tests/mpi/f_body.inc
+	@mkdir -p $$(@D)/mod/$$*
+	$$(if $$(V),,@echo "  MPIFORT($(1)) $$<")
+	$$(Q)mpif90.$(1) -g -O1 -w -fallow-argument-mismatch -J $$(@D)/mod/$$* -o $$@ $$<
+
+$(B)/$(1)/bench/%: tests/bench/%.c
+	@mkdir -p $$(@D)
+	$$(Q)mpicc.$(1) -std=c11 -O2 -o $$@ $$< -ldl
+
+MPI_TESTS += $$(patsubst tests/mpi/%.c,$(B)/$(1)/tests/%,$$(wildcard tests/mpi/*.c)) $$(patsubst tests/mpi/%.f90,$(B)/$(1)/tests/%,$$(wildcard tests/mpi/*.f90))
+BENCHES += $(B)/$(1)/bench/latency $(B)/$(1)/bench/overhead
+endef
+$(foreach v,$(VENDORS),$(eval $(call vendor_rules,$(v))))
+
+# Tests without MPI: unit tests, decoders, replay of the fuzz corpora.
+UNIT   = $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/*.c))
+FUZZ   = $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
+FLOORS = $(call plain,$(HOSTS) $(BASE) $(WIRE))
+
+$(B)/tests/%: $(B)/obj/plain/tests/unit/%.o $(FLOORS)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(YAML) -pthread
+$(B)/tests/decode: $(B)/obj/plain/tests/wire/decode.o $(FLOORS)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(YAML) -pthread
+$(B)/tests/replay_%: $(B)/obj/plain/tests/fuzz/%.o $(B)/obj/plain/tests/fuzz/replay.o $(FLOORS)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(YAML) -pthread
+$(B)/bench/rawtcp: tests/bench/rawtcp.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -o $@ $<
+
+NOMPI_ITEMS = $(UNIT) "tests/wire/check_vectors.py $(B)/tests/decode" $(foreach t,$(FUZZ),"$(B)/tests/replay_$(t) tests/fuzz/corpus/$(t)")
+DAEMON_ITEMS = $(patsubst %,"@240 %",$(sort $(wildcard tests/daemon/*_test.sh tests/daemon/*_test.py)))
+APP_ITEMS = $(patsubst %,"@300 %",$(sort $(wildcard tests/apps/*_test.sh)))
+LONG_ITEMS = $(patsubst %,"@3600 %",$(sort $(wildcard tests/apps/*_long.sh tests/mpi/*_long.sh)))
+
+check-build: all $(UNIT) $(B)/tests/decode $(foreach t,$(FUZZ),$(B)/tests/replay_$(t)) $(MPI_TESTS)
+check: check-build
+	@PACX_BUILD=$(B) tests/run -t 60 $(NOMPI_ITEMS) "scripts/check_api.py --build $(B)" $(if $(SAN),,scripts/check_layers.sh) \
+		$(DAEMON_ITEMS) "@1500 tests/mpi/matrix.py --build $(B)" $(APP_ITEMS)
+check-fast: $(UNIT) $(B)/tests/decode $(foreach t,$(FUZZ),$(B)/tests/replay_$(t))
+	@tests/run -j 2 $(NOMPI_ITEMS)
+check-long: check-build
+	@PACX_BUILD=$(B) tests/run $(LONG_ITEMS)
+
+bench: all $(BENCHES) $(B)/bench/rawtcp
+	@tests/bench/bench.py --build $(B)
+
+fuzz:
+	@mkdir -p build/fuzz/corpus-$(T)
+	$(Q)clang -std=c11 -D_GNU_SOURCE -g -O1 $(INC) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o build/fuzz/$(T) \
+		tests/fuzz/$(T).c $(HOSTS) $(BASE) $(WIRE) $(YAML)
+	build/fuzz/$(T) -max_total_time=$(SECS) -max_len=4096 -artifact_prefix=build/fuzz/ build/fuzz/corpus-$(T) tests/fuzz/corpus/$(T)
+
+lint: all
+	@scripts/lint $(B)
+
+MAN1 = $(wildcard daemon/*.1)
+MAN5 = $(wildcard hostfiles/*.5)
+MAN8 = $(wildcard daemon/*.8)
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pacx $(DESTDIR)$(PREFIX)/share/man/man1 \
+		$(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/man/man8 $(DESTDIR)$(PREFIX)/share/doc/pacx/hostfiles
+	install $(B)/bin/pacxrun $(B)/bin/pacxd $(DESTDIR)$(PREFIX)/bin
+	install $(B)/lib/libpacx-*.so $(DESTDIR)$(PREFIX)/lib
+	install $(B)/lib/pacx/* $(DESTDIR)$(PREFIX)/lib/pacx
+	install -m 644 $(MAN1) $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 $(MAN5) $(DESTDIR)$(PREFIX)/share/man/man5
+	install -m 644 $(MAN8) $(DESTDIR)$(PREFIX)/share/man/man8
+	install -m 644 README.md LICENSE $(DESTDIR)$(PREFIX)/share/doc/pacx
+	install -m 644 $(wildcard hostfiles/*.yml hostfiles/*.pacx) $(DESTDIR)$(PREFIX)/share/doc/pacx/hostfiles
+
+clean:
+	rm -rf build
+
+.PHONY: all help check check-build check-fast check-long bench fuzz lint install clean
+.SECONDARY:
+-include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

@@ -1,0 +1,279 @@
+/* Design: the search for a library follows ld.so(8) closely enough for a yes or no: DT_RPATH/DT_RUNPATH with
+ * $ORIGIN, LD_LIBRARY_PATH, the directories of /etc/ld.so.conf*, the built-in ones. All offsets of the
+ * file are checked before use: a damaged program gives PX_MPI_OTHER, never a crash.
+ */
+#include "elf_flavor.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+
+#define LIBS_MAX 1024 /* distinct libraries looked at */
+#define DIRS_MAX 64
+
+struct search {
+	char *seen[LIBS_MAX];
+	int nseen;
+	char *dirs[DIRS_MAX]; /* system directories */
+	int ndirs;
+};
+
+struct image {
+	const unsigned char *mem;
+	size_t len;
+	const ElfW(Phdr) * phdr;
+	int phnum;
+};
+
+static enum px_flavor flavor_of_name(const char *lib)
+{
+	static const struct {
+		const char *prefix;
+		enum px_flavor flavor;
+	} known[] = {
+		{ "libmpi.so.12", PX_MPI_MPICH }, /* the common ABI of MPICH's relatives */
+		{ "libmpich", PX_MPI_MPICH },     /* libmpich.so.12, libmpichfort.so.12, libmpichcxx.so.12 */
+		{ "libmpi.so.", PX_MPI_OPENMPI },
+		{ "libmpi_mpifh.so.", PX_MPI_OPENMPI },
+		{ "libmpi_usempif08.so.", PX_MPI_OPENMPI },
+		{ "libmpi_cxx.so.", PX_MPI_OPENMPI },
+	};
+
+	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+		if (strncmp(lib, known[i].prefix, strlen(known[i].prefix)) == 0)
+			return known[i].flavor;
+	return PX_MPI_OTHER;
+}
+
+/* image_at: file contents of a virtual address, NULL when outside; *left = bytes from there. */
+static const unsigned char *image_at(const struct image *im, ElfW(Addr) addr, size_t *left)
+{
+	for (int i = 0; i < im->phnum; i++) {
+		const ElfW(Phdr) *p = &im->phdr[i];
+
+		if (p->p_type != PT_LOAD || addr < p->p_vaddr || addr - p->p_vaddr >= p->p_filesz)
+			continue;
+		if (p->p_offset > im->len || p->p_filesz > im->len - p->p_offset)
+			return NULL;
+		*left = p->p_filesz - (addr - p->p_vaddr);
+		return im->mem + p->p_offset + (addr - p->p_vaddr);
+	}
+	return NULL;
+}
+
+static bool image_open(struct image *im, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	const ElfW(Ehdr) * eh;
+	struct stat st;
+	void *mem = MAP_FAILED;
+
+	if (fd < 0)
+		return false;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > (off_t)sizeof *eh)
+		mem = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	if (mem == MAP_FAILED)
+		return false;
+	im->mem = mem;
+	im->len = (size_t)st.st_size;
+	eh = mem;
+	if (memcmp(eh->e_ident, ELFMAG, SELFMAG) == 0 &&
+		eh->e_ident[EI_CLASS] == (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) &&
+		eh->e_ident[EI_DATA] ==
+			(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB) &&
+		eh->e_phentsize == sizeof(ElfW(Phdr)) && eh->e_phoff <= im->len &&
+		eh->e_phoff % sizeof(void *) == 0 &&
+		(size_t)eh->e_phnum * sizeof(ElfW(Phdr)) <= im->len - eh->e_phoff) {
+		im->phdr = (const void *)(im->mem + eh->e_phoff);
+		im->phnum = eh->e_phnum;
+		return true;
+	}
+	munmap(mem, im->len);
+	return false;
+}
+
+static enum px_flavor file_search(struct search *s, const char *path);
+
+/* dirs_search: look for lib in a colon-separated list; $ORIGIN is the directory of `from`. */
+static bool dirs_search(const char *list, const char *lib, const char *from, char *path, size_t cap)
+{
+	while (list && *list) {
+		size_t n = strcspn(list, ":");
+		const char *rest = list;
+		int used = 0, origin = 0;
+
+		if (strncmp(list, "$ORIGIN", 7) == 0)
+			origin = 7;
+		else if (strncmp(list, "${ORIGIN}", 9) == 0)
+			origin = 9;
+		if (origin) {
+			const char *slash = strrchr(from, '/');
+
+			used = slash ? snprintf(path, cap, "%.*s", (int)(slash - from), from)
+				     : snprintf(path, cap, ".");
+			rest = list + origin;
+		}
+		if (used >= 0 && (size_t)used < cap && n >= (size_t)origin) {
+			int w = snprintf(path + used, cap - (size_t)used, "%.*s/%s",
+				(int)(n - (size_t)origin), rest, lib);
+
+			if (w > 0 && (size_t)w < cap - (size_t)used && access(path, R_OK) == 0)
+				return true;
+		}
+		list += n + (list[n] == ':');
+	}
+	return false;
+}
+
+static enum px_flavor lib_search(struct search *s, const char *lib, const char *runpath, const char *from)
+{
+	char path[4096];
+
+	for (int i = 0; i < s->nseen; i++)
+		if (strcmp(s->seen[i], lib) == 0)
+			return PX_MPI_OTHER;
+	if (s->nseen == LIBS_MAX || !(s->seen[s->nseen] = strdup(lib)))
+		return PX_MPI_OTHER;
+	s->nseen++;
+	if (strchr(lib, '/'))
+		return file_search(s, lib);
+	if (dirs_search(runpath, lib, from, path, sizeof path) ||
+		dirs_search(getenv("LD_LIBRARY_PATH"), lib, from, path, sizeof path))
+		return file_search(s, path);
+	for (int i = 0; i < s->ndirs; i++)
+		if (dirs_search(s->dirs[i], lib, from, path, sizeof path))
+			return file_search(s, path);
+	return PX_MPI_OTHER;
+}
+
+static enum px_flavor image_search(struct search *s, const struct image *im, const char *path)
+{
+	const ElfW(Dyn) *dyn = NULL;
+	const char *strings = NULL, *runpath = NULL;
+	enum px_flavor found = PX_MPI_OTHER;
+	size_t ndyn = 0, nstrings = 0;
+
+	for (int i = 0; i < im->phnum; i++) {
+		const ElfW(Phdr) *p = &im->phdr[i];
+
+		if (p->p_type != PT_DYNAMIC || p->p_offset > im->len || p->p_filesz > im->len - p->p_offset ||
+			p->p_offset % sizeof(void *) != 0)
+			continue;
+		dyn = (const void *)(im->mem + p->p_offset);
+		ndyn = p->p_filesz / sizeof *dyn;
+	}
+	for (size_t i = 0; i < ndyn; i++)
+		if (dyn[i].d_tag == DT_STRTAB)
+			strings = (const char *)image_at(im, dyn[i].d_un.d_ptr, &nstrings);
+	/* From here on every name inside the table ends with a NUL that is inside too. */
+	while (strings && nstrings > 0 && strings[nstrings - 1] != '\0')
+		nstrings--;
+	if (!strings)
+		return PX_MPI_OTHER;
+	for (size_t i = 0; i < ndyn && dyn[i].d_tag != DT_NULL; i++)
+		if ((dyn[i].d_tag == DT_RPATH || dyn[i].d_tag == DT_RUNPATH) && dyn[i].d_un.d_val < nstrings)
+			runpath = strings + dyn[i].d_un.d_val;
+	for (int pass = 0; pass < 2; pass++) { /* own names first: most programs need no search */
+		for (size_t i = 0; i < ndyn && dyn[i].d_tag != DT_NULL && !found; i++) {
+			if (dyn[i].d_tag != DT_NEEDED || dyn[i].d_un.d_val >= nstrings)
+				continue;
+			found = pass == 0 ? flavor_of_name(strings + dyn[i].d_un.d_val)
+					  : lib_search(s, strings + dyn[i].d_un.d_val, runpath, path);
+		}
+	}
+	return found;
+}
+
+static enum px_flavor file_search(struct search *s, const char *path)
+{
+	enum px_flavor found;
+	struct image im;
+
+	if (!image_open(&im, path))
+		return PX_MPI_OTHER;
+	found = image_search(s, &im, path);
+	munmap((void *)(uintptr_t)im.mem, im.len);
+	return found;
+}
+
+static void dirs_add(struct search *s, const char *dir)
+{
+	if (s->ndirs < DIRS_MAX && (s->dirs[s->ndirs] = strdup(dir)))
+		s->ndirs++;
+}
+
+static void dirs_read(struct search *s)
+{
+	static const char *const builtin[] = { "/lib", "/usr/lib", "/lib64", "/usr/lib64" };
+	char line[4096];
+	glob_t g;
+
+	if (glob("/etc/ld.so.conf.d/*.conf", 0, NULL, &g) == 0) {
+		for (size_t i = 0; i < g.gl_pathc; i++) {
+			FILE *f = fopen(g.gl_pathv[i], "re");
+
+			while (f && fgets(line, sizeof line, f)) {
+				line[strcspn(line, " \t\r\n#")] = '\0';
+				if (line[0] == '/')
+					dirs_add(s, line);
+			}
+			if (f)
+				fclose(f);
+		}
+		globfree(&g);
+	}
+	for (size_t i = 0; i < sizeof builtin / sizeof builtin[0]; i++)
+		dirs_add(s, builtin[i]);
+}
+
+enum px_flavor pxd_flavor_of(const char *path)
+{
+	struct search *s = calloc(1, sizeof *s);
+	enum px_flavor found;
+
+	if (!s)
+		return PX_MPI_OTHER;
+	dirs_read(s);
+	found = file_search(s, path);
+	for (int i = 0; i < s->nseen; i++)
+		free(s->seen[i]);
+	for (int i = 0; i < s->ndirs; i++)
+		free(s->dirs[i]);
+	free(s);
+	return found;
+}
+
+int pxd_path_find(const char *name, char *buf, size_t cap)
+{
+	const char *path = getenv("PATH");
+
+	if (strchr(name, '/')) {
+		int n = snprintf(buf, cap, "%s", name);
+
+		return n > 0 && (size_t)n < cap && access(buf, X_OK) == 0 ? 0 : PX_EINVAL;
+	}
+	if (!path)
+		path = "/usr/local/bin:/usr/bin:/bin";
+	while (*path && *name) {
+		size_t n = strcspn(path, ":");
+		int w = snprintf(buf, cap, "%.*s%s%s", (int)n, path, n ? "/" : "", name);
+		struct stat st;
+
+		if (w > 0 && (size_t)w < cap && access(buf, X_OK) == 0 && stat(buf, &st) == 0 &&
+			S_ISREG(st.st_mode))
+			return 0;
+		path += n + (path[n] == ':');
+	}
+	return PX_EINVAL;
+}

@@ -1,0 +1,163 @@
+/* Design: run one command and see that nothing of it survives.
+ *
+ *     pacxrun --guard [-p PID] [--] COMMAND [ARGUMENT ...]
+ *
+ * pacxrun starts every site below one; {guard} puts one behind ssh. It is the subreaper of everything
+ * the command starts, so orphans come to it wherever their parents die. The command ends, or somebody
+ * ends the guard (SIGTERM, SIGINT, SIGHUP), or its parent dies (-p: the parent must be PID), or
+ * whoever reads its output goes away: then what is left gets SIGTERM, and after GRACE_S seconds
+ * SIGKILL. Exit status: the command's.
+ */
+#include "guard.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "descend.h"
+
+#define GRACE_S     5   /* a launcher that was told to end needs a moment to end its ranks */
+#define STRAGGLER_S 1   /* what outlives its launcher gets less */
+#define LOOK_MS     200 /* how often the readers of our output are looked at */
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* reader_gone: nobody will ever read what we or the command write to fd. */
+static bool reader_gone(int fd)
+{
+	struct pollfd p = { .fd = fd };
+
+	return poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
+}
+
+/* command_start: fork and exec; the child dies with us. -1 on failure. */
+static pid_t command_start(char **argv, const sigset_t *mask)
+{
+	pid_t self = getpid(), pid = fork();
+
+	if (pid != 0)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != self)
+		_exit(137);
+	sigprocmask(SIG_SETMASK, mask, NULL);
+	execvp(argv[0], argv);
+	fprintf(stderr, "pacxrun --guard: cannot run %s: %s\n", argv[0], strerror(errno));
+	_exit(errno == ENOENT ? 127 : 126);
+}
+
+/* reap: collect what has ended; true while children are left. The status of `command` goes to *status. */
+static bool reap(pid_t command, int *status, bool *ended)
+{
+	for (;;) {
+		int s;
+		pid_t pid = waitpid(-1, &s, WNOHANG);
+
+		if (pid < 0)
+			return errno != ECHILD;
+		if (pid == 0)
+			return true;
+		if (pid == command) {
+			*status = s;
+			*ended = true;
+		}
+	}
+}
+
+/* finish: end the same way as the command did, so that our parent sees it unchanged. */
+static int finish(int status)
+{
+	if (WIFSIGNALED(status)) {
+		struct rlimit none = { 0, 0 };
+		sigset_t all;
+
+		setrlimit(RLIMIT_CORE, &none); /* the core, if any, is the command's */
+		signal(WTERMSIG(status), SIG_DFL);
+		sigemptyset(&all);
+		sigprocmask(SIG_SETMASK, &all, NULL);
+		raise(WTERMSIG(status));
+		return 128 + WTERMSIG(status);
+	}
+	return WEXITSTATUS(status);
+}
+
+int pxd_guard_main(int argc, char **argv)
+{
+	static const int caught[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGCHLD };
+	const struct timespec look = { 0, LOOK_MS * 1000000L };
+	bool ended = false, told = false, swept = false;
+	sigset_t set, old;
+	double deadline = 0;
+	pid_t parent = 0, command;
+	int opt, status = 0;
+
+	while ((opt = getopt(argc, argv, "+p:")) != -1) {
+		if (opt != 'p')
+			return 2;
+		parent = (pid_t)atol(optarg);
+	}
+	if (optind == argc) {
+		fprintf(stderr, "usage: pacxrun --guard [-p PID] [--] COMMAND [ARGUMENT ...]\n");
+		return 2;
+	}
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	if (parent) {
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		closefrom(3); /* what pacxrun inherited from its own parent is not for the site */
+	}
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof caught / sizeof caught[0]; i++) {
+		signal(caught[i], SIG_DFL);
+		sigaddset(&set, caught[i]);
+	}
+	signal(SIGPIPE, SIG_DFL);
+	sigemptyset(&old);
+	sigprocmask(SIG_SETMASK, &set, NULL);
+	if (parent && getppid() != parent) /* it died before we could say that we want to know */
+		return 143;
+	if (getpgrp() != getpid()) /* below ssh or a shell: a group of our own to signal */
+		setpgid(0, 0);
+	command = command_start(argv + optind, &old);
+	if (command < 0) {
+		fprintf(stderr, "pacxrun --guard: cannot fork: %s\n", strerror(errno));
+		return 126;
+	}
+	while (reap(command, &status, &ended)) {
+		int sig = sigtimedwait(&set, NULL, &look);
+		bool end = (sig > 0 && sig != SIGCHLD) || (sig < 0 && (reader_gone(1) || reader_gone(2)));
+
+		if (end && !told) {
+			/* Once only: a second signal makes launchers leave without ending their ranks. */
+			told = true;
+			deadline = now() + GRACE_S;
+			pxd_descend_signal(getpid(), SIGTERM, PXD_DESCEND_GROUP);
+		}
+		reap(command, &status, &ended);
+		if (ended && !swept) {
+			swept = true;
+			if (!told) {
+				told = true;
+				pxd_descend_signal(getpid(), SIGTERM, PXD_DESCEND_ALL);
+				deadline = now() + STRAGGLER_S;
+			}
+		}
+		if (told && now() >= deadline)
+			pxd_descend_signal(getpid(), SIGKILL, PXD_DESCEND_ALL);
+	}
+	return finish(status);
+}

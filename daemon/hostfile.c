@@ -1,0 +1,421 @@
+#include "hostfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "hostfile_text.h"
+
+static const struct pxd_mark nowhere = { 0, 0 };
+
+const char *pxd_flavor_name(enum px_flavor f)
+{
+	return f == PX_MPI_OPENMPI ? "openmpi" : f == PX_MPI_MPICH ? "mpich" : "auto";
+}
+
+const char *pxd_flavor_title(enum px_flavor f)
+{
+	return f == PX_MPI_OPENMPI ? "Open MPI" : f == PX_MPI_MPICH ? "MPICH" : "unknown MPI";
+}
+
+struct pxd_site *pxd_hosts_add(struct pxd_hosts *h)
+{
+	struct pxd_site *s = realloc(h->sites, ((size_t)h->nsites + 1) * sizeof *s);
+
+	if (!s)
+		return NULL;
+	h->sites = s;
+	s += h->nsites++;
+	memset(s, 0, sizeof *s);
+	return s;
+}
+
+void pxd_hosts_free(struct pxd_hosts *h)
+{
+	if (!h)
+		return;
+	for (int i = 0; i < h->nsites; i++) {
+		struct pxd_site *s = &h->sites[i];
+
+		for (int k = 0; k < s->nargs; k++)
+			free(s->args[k]);
+		for (int k = 0; k < s->nenv; k++) {
+			free(s->env[k].name);
+			free(s->env[k].value);
+		}
+		free(s->args);
+		free(s->env);
+		free(s->name);
+		free(s->host);
+		free(s->bind_host);
+		free(s->start);
+		free(s->prefix);
+		free(s->exe);
+	}
+	free(h->sites);
+	free(h->links);
+	free(h->file);
+	free(h->job);
+	free(h);
+}
+
+int pxd_hosts_find(const struct pxd_hosts *h, const char *name)
+{
+	for (int i = 0; i < h->nsites; i++)
+		if (strcmp(h->sites[i].name, name) == 0)
+			return i;
+	return -1;
+}
+
+/* FNV-1a, 64 bits: only has to be the same everywhere, not to be secret. */
+static uint64_t hash_add(uint64_t hash, const char *s)
+{
+	do {
+		hash = (hash ^ (unsigned char)*s) * UINT64_C(0x100000001b3);
+	} while (*s++); /* the final NUL separates the parts */
+	return hash;
+}
+
+void pxd_hosts_job_id(struct pxd_hosts *h)
+{
+	uint64_t hash = hash_add(UINT64_C(0xcbf29ce484222325), h->job);
+	char part[64];
+
+	for (int i = 0; i < h->nsites; i++) {
+		hash = hash_add(hash, h->sites[i].name);
+		hash = hash_add(hash, h->sites[i].host);
+		snprintf(part, sizeof part, "%d %d", h->sites[i].ranks, h->sites[i].port);
+		hash = hash_add(hash, part);
+	}
+	snprintf(h->job_id, sizeof h->job_id, "%016" PRIx64, hash);
+}
+
+static bool host_is_loopback(const char *host)
+{
+	return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
+}
+
+/* A site without port: any free one for a local run; one that everybody can derive otherwise. */
+static int port_default(const struct pxd_hosts *h, int i, bool fixed)
+{
+	int same = 0;
+
+	if (!fixed && host_is_loopback(h->sites[i].host))
+		return 0;
+	for (int k = 0; k < i; k++)
+		same += strcmp(h->sites[k].host, h->sites[i].host) == 0;
+	return PXD_PORT_DEFAULT + same;
+}
+
+static int sites_default(const struct pxd_text *t, struct pxd_hosts *h)
+{
+	bool some_host = false, fixed = false;
+
+	for (int i = 0; i < h->nsites; i++) {
+		some_host |= h->sites[i].has_host;
+		fixed |= h->sites[i].manual;
+	}
+	for (int i = 0; i < h->nsites; i++) {
+		struct pxd_site *s = &h->sites[i];
+
+		/* Without any host it is a local run. With some, a missing one is an omission, not
+		 * 127.0.0.1. */
+		if (!s->host && some_host)
+			return pxd_text_fail(t, s->at, "host: (name or address which the other sites dial)",
+				"no host in site '%s'", s->name);
+		if (!s->host && !(s->host = strdup("127.0.0.1")))
+			return pxd_text_nomem(t);
+		if (!s->has_port)
+			s->port = port_default(h, i, fixed);
+		else if (s->port == 0 && fixed)
+			return pxd_text_fail(t, s->at_port,
+				"a fixed port, because a site of this job is started by hand", "port 0");
+		if (!s->bind_host && !(s->bind_host = strdup(s->host)))
+			return pxd_text_nomem(t);
+		if (!s->has_bind_port)
+			s->bind_port = s->port;
+		else if (s->bind_port == 0 && s->port != 0)
+			return pxd_text_fail(t, s->at_bind, "a port to listen on", "port 0");
+	}
+	return 0;
+}
+
+int pxd_hosts_finish(const struct pxd_text *t, struct pxd_hosts *h)
+{
+	long long total = 0;
+	int rc;
+
+	if (h->nsites == 0)
+		return pxd_text_fail(t, nowhere, "at least one", "no sites");
+	if (!h->job && !(h->job = strdup("")))
+		return pxd_text_nomem(t);
+	if (!h->file && !(h->file = strdup(t->file)))
+		return pxd_text_nomem(t);
+	if (h->deadline_start_ms == 0)
+		h->deadline_start_ms = PXD_START_DEADLINE_MS;
+	rc = sites_default(t, h);
+	if (rc < 0)
+		return rc;
+	for (int i = 0; i < h->nsites; i++) {
+		struct pxd_site *s = &h->sites[i];
+
+		for (int k = 0; k < i; k++) {
+			const struct pxd_site *o = &h->sites[k];
+
+			if (strcmp(o->name, s->name) == 0)
+				return pxd_text_fail(t, s->at, "a name of its own for every site",
+					"a second site '%s' (the first is in line %d)", s->name, o->at.line);
+			if (s->port && s->port == o->port && strcmp(s->host, o->host) == 0)
+				return pxd_text_fail(t, s->has_port ? s->at_port : s->at,
+					"a port of its own for every site of a host",
+					"port %d of %s a second time (site '%s' has it)", s->port, s->host,
+					o->name);
+		}
+		s->base = (int)total;
+		total += s->ranks;
+		if (total > INT_MAX)
+			return pxd_text_fail(
+				t, s->at, "at most 2147483647", "%lld ranks up to site '%s'", total, s->name);
+	}
+	h->nranks = (int)total;
+	pxd_hosts_job_id(h);
+	return 0;
+}
+
+/* text_is_classic: the first line that says something tells the form. A YAML hostfile begins with
+ * "key:", "- ", "{", a quote or a directive; a classic one with a host and further words. */
+static bool text_is_classic(const char *text, size_t len)
+{
+	size_t i = 0, word;
+
+	for (;;) {
+		while (i < len && strchr(" \t\r\n", text[i]))
+			i++;
+		if (i >= len || text[i] != '#')
+			break;
+		while (i < len && text[i] != '\n')
+			i++;
+	}
+	if (i >= len || strchr("-{[\"'%&*!|>?@`}],:", text[i]))
+		return false;
+	word = i;
+	while (i < len && !strchr(" \t\r\n", text[i]))
+		i++;
+	if (text[i - 1] == ':' || memchr(text + word, '{', i - word))
+		return false;
+	while (i < len && strchr(" \t", text[i]))
+		i++;
+	return i < len && !strchr("\r\n:", text[i]);
+}
+
+int pxd_hosts_parse(
+	const char *text, size_t len, const char *file, struct pxd_hosts **out, char *why, size_t cap)
+{
+	struct pxd_text t = { file, text ? text : "", len, why, cap };
+	struct pxd_hosts *h = calloc(1, sizeof *h);
+	int rc;
+
+	if (!h)
+		return pxd_text_nomem(&t);
+	if (len >= 3 && memcmp(t.text, "\xEF\xBB\xBF", 3) == 0) { /* a byte order mark says nothing here */
+		t.text += 3;
+		t.len -= 3;
+	}
+	rc = pxd_text_check(&t);
+	if (rc < 0)
+		goto fail;
+	rc = text_is_classic(t.text, t.len) ? pxd_hosts_read_classic(&t, h) : pxd_hosts_read_yaml(&t, h);
+	if (rc < 0)
+		goto fail;
+	rc = pxd_hosts_finish(&t, h);
+	if (rc < 0)
+		goto fail;
+	*out = h;
+	return 0;
+fail:
+	pxd_hosts_free(h);
+	return rc;
+}
+
+int pxd_hosts_load(const char *path, struct pxd_hosts **out, char *why, size_t cap)
+{
+	struct px_buf b = { 0 };
+	int fd = -1, rc = PX_EIO;
+	struct stat st;
+	uint8_t *room;
+	ssize_t n;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		snprintf(why, cap, "%s: cannot open the hostfile: %s", path, strerror(errno));
+		goto done;
+	}
+	if (S_ISDIR(st.st_mode)) {
+		snprintf(why, cap, "%s: found a directory, expected a hostfile", path);
+		goto done;
+	}
+	do {
+		if (px_buf_reserve(&b, 65536, &room) < 0) {
+			snprintf(why, cap, "%s: out of memory", path);
+			rc = PX_ENOMEM;
+			goto done;
+		}
+		n = read(fd, room, 65536);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			snprintf(why, cap, "%s: cannot read the hostfile: %s", path, strerror(errno));
+			goto done;
+		}
+		px_buf_commit(&b, (size_t)n);
+	} while (n != 0 && px_buf_len(&b) <= PXD_HOSTFILE_MAX);
+	rc = pxd_hosts_parse((const char *)px_buf_data(&b), px_buf_len(&b), path, out, why, cap);
+done:
+	if (fd >= 0)
+		close(fd);
+	px_buf_fini(&b);
+	return rc;
+}
+
+/* env_overrides: what the environment says besides the hostfile: PACX_SITE and PACX_JOB. */
+static int env_overrides(struct pxd_hosts *h, int *self, char *why, size_t cap)
+{
+	const char *site = getenv("PACX_SITE"), *job = getenv("PACX_JOB");
+
+	for (int i = 0; i < h->nsites; i++) {
+		if (h->sites[i].port != 0 && h->sites[i].bind_port != 0)
+			continue;
+		snprintf(why, cap,
+			"%s: site '%s' has port 0 (any free one), which only pacxrun can choose; "
+			"give every site a port",
+			h->file, h->sites[i].name);
+		return PX_ECONF;
+	}
+	if (job && *job) {
+		size_t n = strlen(job);
+
+		if (n > PX_JOB_MAX) {
+			snprintf(why, cap, "PACX_JOB: found %zu characters, expected at most %d", n,
+				PX_JOB_MAX);
+			return PX_ECONF;
+		}
+		memcpy(h->job_id, job, n + 1);
+	}
+	if (!self)
+		return 0;
+	if (!site || !*site) {
+		snprintf(why, cap, "PACX_SITE is not set; set it to the name of this site in %s", h->file);
+		return PX_ESITE;
+	}
+	*self = pxd_hosts_find(h, site);
+	if (*self < 0) {
+		snprintf(why, cap, "PACX_SITE: found '%.64s', expected the name of a site in %s", site,
+			h->file);
+		return PX_ESITE;
+	}
+	return 0;
+}
+
+int pxd_hosts_from_env(struct pxd_hosts **out, int *self, char *why, size_t cap)
+{
+	const char *plan = getenv("PACX_PLAN"), *path = getenv("PACX_HOSTFILE");
+	struct pxd_hosts *h = NULL;
+	int rc;
+
+	if (plan && *plan) {
+		rc = pxd_hosts_parse(plan, strlen(plan), "PACX_PLAN", &h, why, cap);
+	} else if (path && *path) {
+		rc = pxd_hosts_load(path, &h, why, cap);
+	} else {
+		snprintf(why, cap,
+			"neither PACX_PLAN nor PACX_HOSTFILE is set; start with pacxrun, or set "
+			"PACX_HOSTFILE to the hostfile and PACX_SITE to the name of this site");
+		return PX_ECONF;
+	}
+	if (rc < 0)
+		return rc;
+	rc = env_overrides(h, self, why, cap);
+	if (rc < 0) {
+		pxd_hosts_free(h);
+		return rc;
+	}
+	*out = h;
+	return 0;
+}
+
+static int plan_text(struct px_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static int plan_text(struct px_buf *b, const char *fmt, ...)
+{
+	char part[512];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(part, sizeof part, fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= sizeof part)
+		return PX_EINVAL; /* no value that passed the checks is that long */
+	return px_buf_append(b, part, (size_t)n);
+}
+
+/* plan_quote: the job name as a YAML double-quoted scalar; it may hold any printable text. */
+static int plan_quote(struct px_buf *b, const char *s)
+{
+	int rc = px_buf_append(b, "\"", 1);
+
+	for (; *s && rc >= 0; s++) {
+		if (*s == '"' || *s == '\\')
+			rc = px_buf_append(b, "\\", 1);
+		if (rc >= 0)
+			rc = px_buf_append(b, s, 1);
+	}
+	return rc < 0 ? rc : px_buf_append(b, "\"", 1);
+}
+
+char *pxd_hosts_plan(const struct pxd_hosts *h)
+{
+	struct px_buf b = { 0 };
+	char *copy = NULL;
+	int rc = plan_text(&b, "{");
+
+	if (rc >= 0 && *h->job) {
+		rc = plan_text(&b, "job: ");
+		if (rc >= 0)
+			rc = plan_quote(&b, h->job);
+		if (rc >= 0)
+			rc = plan_text(&b, ", ");
+	}
+	if (rc >= 0)
+		rc = plan_text(&b, "sites: [");
+	for (int i = 0; i < h->nsites && rc >= 0; i++) {
+		const struct pxd_site *s = &h->sites[i];
+		bool v6 = strchr(s->bind_host, ':') != NULL;
+
+		rc = plan_text(&b, "%s{name: \"%s\", host: \"%s\", port: %d, ", i ? ", " : "", s->name,
+			s->host, s->port);
+		if (rc >= 0 && (strcmp(s->host, s->bind_host) != 0 || s->port != s->bind_port))
+			rc = plan_text(&b, "bind: \"%s%s%s:%d\", ", v6 ? "[" : "", s->bind_host,
+				v6 ? "]" : "", s->bind_port);
+		if (rc >= 0)
+			rc = plan_text(&b, "ranks: %d, mpi: %s%s}", s->ranks, pxd_flavor_name(s->mpi),
+				s->daemons_first ? ", daemons: first" : "");
+	}
+	if (rc >= 0)
+		rc = plan_text(&b, "], deadlines: {start: %ldms}}", h->deadline_start_ms);
+	if (rc >= 0)
+		rc = px_buf_append(&b, "", 1);
+	if (rc >= 0)
+		copy = strdup((const char *)px_buf_data(&b));
+	px_buf_fini(&b);
+	return copy;
+}

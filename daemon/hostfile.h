@@ -1,0 +1,96 @@
+/* hostfile.h: the sites of a job as the user wrote them, with every default filled in.
+ *
+ * Owns the parsed hostfile (YAML or the classic PACX form), from pxd_hosts_load, _parse or
+ * _from_env to pxd_hosts_free. pacxrun loads a file, pacxd and libpacx's users load what pacxrun handed
+ * on in PACX_PLAN. Nothing here starts, resolves or connects anything, writes to the terminal or exits:
+ * an error comes back as one line "file:line:column: found ..., expected ..." in the caller's buffer.
+ */
+#ifndef PXD_HOSTFILE_H
+#define PXD_HOSTFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "wire/hello.h" /* PX_NAME_MAX, PX_JOB_MAX, enum px_flavor */
+
+#define PXD_PORT_DEFAULT      31000
+#define PXD_RANKS_MAX         (1 << 24) /* per site */
+#define PXD_SITES_MAX         4096
+#define PXD_HOSTFILE_MAX      (1024 * 1024) /* bytes of text */
+#define PXD_START_DEADLINE_MS 120000
+#define PXD_WHY               512 /* room for any error line */
+
+enum pxd_form { PXD_FORM_AUTO = 0, PXD_FORM_MPMD, PXD_FORM_SINGLE };
+
+struct pxd_mark {
+	int line, column; /* from 1; 0 = not in the file */
+};
+
+struct pxd_env {
+	char *name, *value;
+};
+
+struct pxd_site {
+	char *name;
+	char *host;         /* what the other sites dial; never NULL */
+	int port;           /* what the other sites dial; 0 = any free one (local runs only) */
+	char *bind_host;    /* address to listen on; = host when the file has no bind: */
+	int bind_port;      /* = port when the file names none */
+	int ranks;          /* application ranks, >= 1 */
+	int base;           /* first global rank */
+	enum px_flavor mpi; /* PX_MPI_OTHER = auto: not known yet */
+	bool daemons_first;
+	bool manual;  /* started by hand or by a batch system */
+	bool classic; /* from the classic form: {exe} means {app} */
+	char *start;  /* start command with placeholders, NULL = default by mpi */
+	char *prefix; /* where PACX is installed at the site, NULL = as here */
+	char *exe;    /* NULL = program of the command line */
+	char **args;  /* [nargs], NULL with nargs 0 = those of the command line */
+	int nargs;
+	bool has_args;       /* args: was written, if only as [] */
+	struct pxd_env *env; /* [nenv] */
+	int nenv;
+	bool has_host, has_port, has_bind, has_bind_port;
+	struct pxd_mark at, at_port, at_bind, at_start, at_mpi, at_exe;
+};
+
+/* A pair of sites, or (-1, -1) for the default of all pairs. Options come with a later issue. */
+struct pxd_link {
+	int a, b;
+	struct pxd_mark at;
+};
+
+struct pxd_hosts {
+	char *file;                  /* display name used in messages */
+	char *job;                   /* "" when the file has none */
+	char job_id[PX_JOB_MAX + 1]; /* what hellos carry; derived, or PACX_JOB (pxd_hosts_from_env) */
+	int nsites;
+	struct pxd_site *sites;
+	int nranks; /* of all sites */
+	int nlinks;
+	struct pxd_link *links;
+	long deadline_start_ms;
+};
+
+/* pxd_hosts_load: read and parse a file. 0, or PX_EIO, PX_ECONF, PX_ENOMEM with the reason in why. */
+int pxd_hosts_load(const char *path, struct pxd_hosts **out, char *why, size_t cap);
+/* pxd_hosts_parse: the same from text; file is the name for messages. The form is detected. */
+int pxd_hosts_parse(
+	const char *text, size_t len, const char *file, struct pxd_hosts **out, char *why, size_t cap);
+/* pxd_hosts_from_env: from PACX_PLAN, else from the file PACX_HOSTFILE; *self (may be NULL) is the index
+ * of PACX_SITE; job_id is PACX_JOB if set. Ports must be fixed here: 0 is refused. */
+int pxd_hosts_from_env(struct pxd_hosts **out, int *self, char *why, size_t cap);
+void pxd_hosts_free(struct pxd_hosts *h); /* NULL is fine */
+
+/* pxd_hosts_find: index of a site by name, or -1. */
+int pxd_hosts_find(const struct pxd_hosts *h, const char *name);
+/* pxd_hosts_job_id: derive job_id anew from job, names, ranks, hosts and ports. */
+void pxd_hosts_job_id(struct pxd_hosts *h);
+/* pxd_hosts_plan: the resolved hostfile as one line of YAML for PACX_PLAN, without what only pacxrun
+ * needs (start, exe, args, env). New memory, NULL = out of memory. */
+char *pxd_hosts_plan(const struct pxd_hosts *h);
+
+const char *pxd_flavor_name(enum px_flavor f);  /* "openmpi", "mpich", "auto" */
+const char *pxd_flavor_title(enum px_flavor f); /* "Open MPI", "MPICH", "unknown MPI" */
+
+#endif

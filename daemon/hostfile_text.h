@@ -1,0 +1,51 @@
+/* hostfile_text.h: what the two hostfile readers (YAML, classic) share: error lines and value checks.
+ *
+ * Private to hostfile*.c. Owns nothing but the caller's error buffer. Every function that fails has
+ * written the whole error line; callers pass the code up unchanged.
+ */
+#ifndef PXD_HOSTFILE_TEXT_H
+#define PXD_HOSTFILE_TEXT_H
+
+#include "hostfile.h"
+
+struct pxd_text {
+	const char *file; /* display name */
+	const char *text;
+	size_t len;
+	char *why; /* error line goes here */
+	size_t cap;
+};
+
+/* pxd_text_fail: "file:line:column: found F, expected E"; returns PX_ECONF. at.line 0: no position. */
+int pxd_text_fail(const struct pxd_text *t, struct pxd_mark at, const char *expected, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+int pxd_text_nomem(const struct pxd_text *t);
+/* pxd_text_mark: position of a byte offset. Columns count characters, not bytes. */
+struct pxd_mark pxd_text_mark(const struct pxd_text *t, size_t offset);
+/* pxd_text_check: size, UTF-8, control characters. */
+int pxd_text_check(const struct pxd_text *t);
+/* pxd_text_show: v in quotes, shortened, for messages. buf is returned. */
+#define PXD_SHOW 64
+const char *pxd_text_show(const char *v, char buf[PXD_SHOW]);
+
+/* Values. v is the text, at where it stands; outputs are written on success only. */
+int pxd_value_name(const struct pxd_text *t, struct pxd_mark at, const char *v, char **out);
+int pxd_value_host(const struct pxd_text *t, struct pxd_mark at, const char *v, char **out);
+int pxd_value_port(const struct pxd_text *t, struct pxd_mark at, const char *v, int *out);
+int pxd_value_ranks(const struct pxd_text *t, struct pxd_mark at, const char *v, int *out);
+/* pxd_value_endpoint: "host:port", "[v6]:port", "host", "[v6]"; *port = -1 when there is none. */
+int pxd_value_endpoint(const struct pxd_text *t, struct pxd_mark at, const char *v, char **host, int *port);
+int pxd_value_duration(const struct pxd_text *t, struct pxd_mark at, const char *v, long *ms);
+
+/* pxd_key_nearest: the known key with the least edit distance to key; *distance may be NULL. */
+const char *pxd_key_nearest(const char *key, const char *const *known, int n, int *distance);
+
+/* The readers. h is empty and gets sites, links, job, deadline; pxd_hosts_finish does the rest. */
+int pxd_hosts_read_yaml(const struct pxd_text *t, struct pxd_hosts *h);
+int pxd_hosts_read_classic(const struct pxd_text *t, struct pxd_hosts *h);
+/* pxd_hosts_add: one more site, zeroed, at the end of h->sites; NULL when out of memory. */
+struct pxd_site *pxd_hosts_add(struct pxd_hosts *h);
+/* pxd_hosts_finish: defaults, base ranks, job id, and all checks that need more than one value. */
+int pxd_hosts_finish(const struct pxd_text *t, struct pxd_hosts *h);
+
+#endif

@@ -1,0 +1,464 @@
+/* The YAML form: tables of keys (struct key) say what may stand in each mapping and which function reads it.
+ * A new key is a new row.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "hostfile_tree.h"
+
+#define KEYS_MAX 32 /* rows of a table */
+
+struct reader {
+	const struct pxd_text *t;
+	struct pxd_hosts *h;
+};
+
+/* A key of a mapping. read gets the value and the object (site, link, or nothing) it belongs to. */
+struct key {
+	const char *name;
+	bool required;
+	int (*read)(struct reader *r, const struct pxd_node *value, void *object);
+};
+
+/* mapping_read: check the keys of n against the table and read the values in the table's order. */
+static int mapping_read(struct reader *r, const struct pxd_node *n, const struct key *keys, int nkeys,
+	const char *what, void *object)
+{
+	const struct pxd_node *seen[KEYS_MAX] = { NULL }, *first[KEYS_MAX] = { NULL };
+	const char *names[KEYS_MAX];
+	char expected[PXD_WHY], show[PXD_SHOW];
+	int rc;
+
+	snprintf(expected, sizeof expected, "a mapping (key: value) for %s", what);
+	rc = pxd_node_expect(r->t, n, PXD_MAPPING, expected);
+	if (rc < 0)
+		return rc;
+	for (int i = 0; i < nkeys; i++)
+		names[i] = keys[i].name;
+	for (const struct pxd_node *k = n->child; k; k = k->next->next) {
+		int i;
+
+		snprintf(expected, sizeof expected, "a key of %s", what);
+		rc = pxd_node_expect(r->t, k, PXD_SCALAR, expected);
+		if (rc < 0)
+			return rc;
+		for (i = 0; i < nkeys && strcmp(k->text, keys[i].name) != 0;)
+			i++;
+		if (i == nkeys) {
+			snprintf(expected, sizeof expected, "a key of %s (the nearest is '%s')", what,
+				pxd_key_nearest(k->text, names, nkeys, NULL));
+			return pxd_text_fail(
+				r->t, k->at, expected, "the unknown key %s", pxd_text_show(k->text, show));
+		}
+		if (seen[i])
+			return pxd_text_fail(r->t, k->at, "every key once",
+				"the key '%s' a second time (the first is in line %d)", k->text,
+				first[i]->at.line);
+		first[i] = k;
+		seen[i] = k->next;
+	}
+	for (int i = 0; i < nkeys; i++) {
+		if (!seen[i] && keys[i].required) {
+			snprintf(expected, sizeof expected, "the key '%s'", keys[i].name);
+			return pxd_text_fail(r->t, n->at, expected, "%s without '%s'", what, keys[i].name);
+		}
+	}
+	for (int i = 0; i < nkeys; i++) {
+		rc = seen[i] ? keys[i].read(r, seen[i], object) : 0;
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static int text_read(const struct reader *r, const struct pxd_node *v, const char *expected, char **out)
+{
+	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, expected);
+
+	if (rc < 0)
+		return rc;
+	if (!*v->text)
+		return pxd_text_fail(r->t, v->at, expected, "an empty text");
+	*out = strdup(v->text);
+	return *out ? 0 : pxd_text_nomem(r->t);
+}
+
+/* Keys of a site. */
+static int site_name(struct reader *r, const struct pxd_node *v, void *object)
+{
+	struct pxd_site *s = object;
+	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, "the name of the site");
+
+	s->at = v->at;
+	return rc < 0 ? rc : pxd_value_name(r->t, v->at, v->text, &s->name);
+}
+
+static int site_host(struct reader *r, const struct pxd_node *v, void *object)
+{
+	struct pxd_site *s = object;
+	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, "a host name or an IP address");
+
+	s->has_host = true;
+	return rc < 0 ? rc : pxd_value_host(r->t, v->at, v->text, &s->host);
+}
+
+static int site_port(struct reader *r, const struct pxd_node *v, void *object)
+{
+	struct pxd_site *s = object;
+	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, "a port number from 1 to 65535, or 0 for any free one");
+
+	s->has_port = true;
+	s->at_port = v->at;
+	return rc < 0 ? rc : pxd_value_port(r->t, v->at, v->text, &s->port);
+}
+
+static int site_bind(struct reader *r, const struct pxd_node *v, void *object)
+{
+	struct pxd_site *s = object;
+	int port = -1,
+	    rc = pxd_node_expect(r->t, v, PXD_SCALAR, "host:port, [IPv6 address]:port, or a host alone");
+
+	if (rc < 0)
+		return rc;
+	s->has_bind = true;
+	s->at_bind = v->at;
+	rc = pxd_value_endpoint(r->t, v->at, v->text, &s->bind_host, &port);
+	if (rc < 0)
+		return rc;
+	if (port >= 0) {
+		s->has_bind_port = true;
+		s->bind_port = port;
+	}
+	return 0;
+}
+
+static int site_ranks(struct reader *r, const struct pxd_node *v, void *object)
+{
+	struct pxd_site *s = object;
+	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, "a number of ranks from 1 to 16777216");
+
+	return rc < 0 ? rc : pxd_value_ranks(r->t, v->at, v->text, &s->ranks);
+}
+
+static int site_mpi(struct reader *r, const struct pxd_node *v, void *object)
+{
+	static const char expected[] = "openmpi, mpich or auto";
+	struct pxd_site *s = object;
+	char show[PXD_SHOW];
+	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, expected);
+
+	if (rc < 0)
+		return rc;
+	s->at_mpi = v->at;
+	if (strcmp(v->text, "openmpi") == 0)
+		s->mpi = PX_MPI_OPENMPI;
+	else if (strcmp(v->text, "mpich") == 0)
+		s->mpi = PX_MPI_MPICH;
+	else if (strcmp(v->text, "auto") != 0)
+		return pxd_text_fail(r->t, v->at, expected, "%s", pxd_text_show(v->text, show));
+	return 0;
+}
+
+static int site_daemons(struct reader *r, const struct pxd_node *v, void *object)
+{
+	static const char expected[] = "last or first";
+	struct pxd_site *s = object;
+	char show[PXD_SHOW];
+	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, expected);
+
+	if (rc < 0)
+		return rc;
+	s->daemons_first = strcmp(v->text, "first") == 0;
+	if (!s->daemons_first && strcmp(v->text, "last") != 0)
+		return pxd_text_fail(r->t, v->at, expected, "%s", pxd_text_show(v->text, show));
+	return 0;
+}
+
+static int site_exe(struct reader *r, const struct pxd_node *v, void *object)
+{
+	struct pxd_site *s = object;
+
+	s->at_exe = v->at;
+	return text_read(r, v, "the path of a program", &s->exe);
+}
+
+static int site_prefix(struct reader *r, const struct pxd_node *v, void *object)
+{
+	return text_read(
+		r, v, "the directory in which PACX is installed", &((struct pxd_site *)object)->prefix);
+}
+
+static int site_start(struct reader *r, const struct pxd_node *v, void *object)
+{
+	struct pxd_site *s = object;
+
+	s->at_start = v->at;
+	if (v->kind == PXD_SCALAR && strcmp(v->text, "manual") == 0) {
+		s->manual = true;
+		return 0;
+	}
+	return text_read(r, v, "a start command, or manual", &s->start);
+}
+
+static int site_args(struct reader *r, const struct pxd_node *v, void *object)
+{
+	static const char expected[] = "a list of arguments such as [-n, 10]";
+	struct pxd_site *s = object;
+	int rc = pxd_node_expect(r->t, v, PXD_SEQUENCE, expected);
+
+	if (rc < 0)
+		return rc;
+	s->has_args = true;
+	s->args = calloc((size_t)v->nchildren + 1, sizeof *s->args);
+	if (!s->args)
+		return pxd_text_nomem(r->t);
+	for (const struct pxd_node *a = v->child; a; a = a->next) {
+		char show[PXD_SHOW];
+
+		if (a->kind != PXD_SCALAR)
+			return pxd_text_fail(r->t, a->at, "an argument", "%s", pxd_node_show(a, show));
+		s->args[s->nargs] = strdup(a->text);
+		if (!s->args[s->nargs])
+			return pxd_text_nomem(r->t);
+		s->nargs++;
+	}
+	return 0;
+}
+
+/* env_reserved: variables by which pacxrun itself talks to the site's processes. */
+static bool env_reserved(const char *name)
+{
+	static const char *const own[] = { "PACX_PLAN", "PACX_HOSTFILE", "PACX_SITE", "PACX_JOB", "PACX_FORM",
+		"PACX_DAEMONS", "PACX_GATEWAYS", "PACX_BASE", "PACX_STATS", "PACX_STDIN" };
+
+	for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+		if (strcmp(name, own[i]) == 0)
+			return true;
+	return false;
+}
+
+static int site_env(struct reader *r, const struct pxd_node *v, void *object)
+{
+	struct pxd_site *s = object;
+	char show[PXD_SHOW];
+	int rc = pxd_node_expect(r->t, v, PXD_MAPPING, "a mapping such as {OMP_NUM_THREADS: 1}");
+
+	if (rc < 0)
+		return rc;
+	s->env = calloc((size_t)v->nchildren / 2 + 1, sizeof *s->env);
+	if (!s->env)
+		return pxd_text_nomem(r->t);
+	for (const struct pxd_node *k = v->child; k; k = k->next->next) {
+		static const char expected[] = "the name of an environment variable";
+		const char *first = "0123456789";
+		struct pxd_env *e = &s->env[s->nenv];
+
+		rc = pxd_node_expect(r->t, k, PXD_SCALAR, expected);
+		if (rc < 0)
+			return rc;
+		if (!*k->text || strchr(first, k->text[0]) ||
+			strspn(k->text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") !=
+				strlen(k->text))
+			return pxd_text_fail(r->t, k->at, expected, "%s", pxd_text_show(k->text, show));
+		if (env_reserved(k->text))
+			return pxd_text_fail(r->t, k->at, "a variable that pacxrun does not set itself", "%s",
+				pxd_text_show(k->text, show));
+		for (int i = 0; i < s->nenv; i++)
+			if (strcmp(s->env[i].name, k->text) == 0)
+				return pxd_text_fail(r->t, k->at, "every variable once",
+					"the variable '%s' a second time", k->text);
+		if (k->next->kind != PXD_SCALAR)
+			return pxd_text_fail(r->t, k->next->at, "the value of an environment variable", "%s",
+				pxd_node_show(k->next, show));
+		e->name = strdup(k->text);
+		e->value = strdup(k->next->text);
+		s->nenv++;
+		if (!e->name || !e->value)
+			return pxd_text_nomem(r->t);
+	}
+	return 0;
+}
+
+static const struct key site_keys[] = {
+	{ "name", true, site_name },
+	{ "host", false, site_host },
+	{ "port", false, site_port },
+	{ "bind", false, site_bind },
+	{ "ranks", true, site_ranks },
+	{ "mpi", false, site_mpi },
+	{ "exe", false, site_exe },
+	{ "args", false, site_args },
+	{ "env", false, site_env },
+	{ "daemons", false, site_daemons },
+	{ "start", false, site_start },
+	{ "prefix", false, site_prefix },
+};
+
+static int hosts_sites(struct reader *r, const struct pxd_node *v, void *object)
+{
+	int rc = pxd_node_expect(r->t, v, PXD_SEQUENCE, "a list of sites");
+
+	(void)object;
+	if (rc < 0)
+		return rc;
+	if (!v->nchildren)
+		return pxd_text_fail(r->t, v->at, "at least one site", "an empty list");
+	if (v->nchildren > PXD_SITES_MAX)
+		return pxd_text_fail(r->t, v->at, "at most 4096", "%d sites", v->nchildren);
+	for (const struct pxd_node *n = v->child; n; n = n->next) {
+		struct pxd_site *s = pxd_hosts_add(r->h);
+
+		if (!s)
+			return pxd_text_nomem(r->t);
+		rc = mapping_read(r, n, site_keys, sizeof site_keys / sizeof site_keys[0], "a site", s);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* Keys of a link. */
+static int link_between(struct reader *r, const struct pxd_node *v, void *object)
+{
+	static const char expected[] = "the names of two sites, such as [left, right]";
+	struct pxd_link *l = object;
+	char show[PXD_SHOW];
+	int index[2] = { -1, -1 }, rc, k = 0;
+
+	rc = pxd_node_expect(r->t, v, PXD_SEQUENCE, expected);
+	if (rc < 0)
+		return rc;
+	if (v->nchildren != 2)
+		return pxd_text_fail(r->t, v->at, expected, "a list of %d", v->nchildren);
+	for (const struct pxd_node *n = v->child; n; n = n->next, k++) {
+		rc = pxd_node_expect(r->t, n, PXD_SCALAR, "the name of a site");
+		if (rc < 0)
+			return rc;
+		index[k] = pxd_hosts_find(r->h, n->text);
+		if (index[k] < 0)
+			return pxd_text_fail(
+				r->t, n->at, "the name of a site", "%s", pxd_text_show(n->text, show));
+		if (k == 1 && index[0] == index[1])
+			return pxd_text_fail(r->t, n->at, "two different sites", "'%s' twice", n->text);
+	}
+	l->a = index[0];
+	l->b = index[1];
+	return 0;
+}
+
+static int link_default(struct reader *r, const struct pxd_node *v, void *object)
+{
+	char show[PXD_SHOW];
+
+	(void)object;
+	if (pxd_node_is_null(v))
+		return 0;
+	return pxd_text_fail(r->t, v->at, "nothing after 'default:' (options are keys beside it)", "%s",
+		pxd_node_show(v, show));
+}
+
+/* Options of links (streams, compress, security ...) will be further rows. */
+static const struct key link_keys[] = {
+	{ "between", false, link_between },
+	{ "default", false, link_default },
+};
+
+static int hosts_links(struct reader *r, const struct pxd_node *v, void *object)
+{
+	int rc = pxd_node_expect(r->t, v, PXD_SEQUENCE, "a list of links");
+
+	(void)object;
+	if (rc < 0)
+		return rc;
+	if (v->nchildren > PXD_SITES_MAX)
+		return pxd_text_fail(r->t, v->at, "at most 4096", "%d links", v->nchildren);
+	r->h->links = calloc((size_t)v->nchildren + 1, sizeof *r->h->links);
+	if (!r->h->links)
+		return pxd_text_nomem(r->t);
+	for (const struct pxd_node *n = v->child; n; n = n->next) {
+		struct pxd_link *l = &r->h->links[r->h->nlinks];
+		int subjects = 0;
+
+		l->a = l->b = -1;
+		l->at = n->at;
+		rc = mapping_read(r, n, link_keys, sizeof link_keys / sizeof link_keys[0], "a link", l);
+		if (rc < 0)
+			return rc;
+		for (const struct pxd_node *k = n->child; k; k = k->next->next)
+			subjects += strcmp(k->text, "between") == 0 || strcmp(k->text, "default") == 0;
+		if (subjects != 1)
+			return pxd_text_fail(r->t, n->at, "either 'between' or 'default'", "a link with %s",
+				subjects ? "both" : "neither");
+		for (int i = 0; i < r->h->nlinks; i++) {
+			const struct pxd_link *o = &r->h->links[i];
+
+			if ((o->a == l->a && o->b == l->b) || (o->a == l->b && o->b == l->a))
+				return pxd_text_fail(r->t, n->at, "every link once",
+					"the same link a second time (the first is in line %d)", o->at.line);
+		}
+		r->h->nlinks++;
+	}
+	return 0;
+}
+
+static int deadline_start(struct reader *r, const struct pxd_node *v, void *object)
+{
+	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, "a duration such as 120s");
+
+	(void)object;
+	return rc < 0 ? rc : pxd_value_duration(r->t, v->at, v->text, &r->h->deadline_start_ms);
+}
+
+static const struct key deadline_keys[] = {
+	{ "start", false, deadline_start },
+};
+
+static int hosts_deadlines(struct reader *r, const struct pxd_node *v, void *object)
+{
+	return mapping_read(
+		r, v, deadline_keys, sizeof deadline_keys / sizeof deadline_keys[0], "deadlines", object);
+}
+
+static int hosts_job(struct reader *r, const struct pxd_node *v, void *object)
+{
+	int rc;
+
+	(void)object;
+	rc = text_read(r, v, "the name of the job", &r->h->job);
+	if (rc < 0)
+		return rc;
+	if (strlen(r->h->job) > PX_JOB_MAX)
+		return pxd_text_fail(r->t, v->at, "at most 64", "a job name of %zu bytes", strlen(r->h->job));
+	for (const char *p = r->h->job; *p; p++)
+		if ((unsigned char)*p < 0x20)
+			return pxd_text_fail(r->t, v->at, "a job name of one line", "a control character");
+	return 0;
+}
+
+/* In the order in which they are read: links name sites. */
+static const struct key hosts_keys[] = {
+	{ "job", false, hosts_job },
+	{ "sites", true, hosts_sites },
+	{ "links", false, hosts_links },
+	{ "deadlines", false, hosts_deadlines },
+};
+
+int pxd_hosts_read_yaml(const struct pxd_text *t, struct pxd_hosts *h)
+{
+	struct reader r = { t, h };
+	struct pxd_node *root = NULL;
+	int rc = pxd_tree_read(t, &root);
+
+	if (rc < 0)
+		return rc;
+	if (!root)
+		return pxd_text_fail(t, (struct pxd_mark){ 1, 1 },
+			"'sites:' with a list of sites, or lines 'host tcp ranks (start command)'",
+			"an empty hostfile");
+	rc = mapping_read(
+		&r, root, hosts_keys, sizeof hosts_keys / sizeof hosts_keys[0], "the hostfile", NULL);
+	pxd_tree_free(root);
+	return rc;
+}

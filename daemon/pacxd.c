@@ -1,0 +1,226 @@
+/* pacxd.c: the relay daemon: a rank of a site's native job, in role out or in.
+ *
+ * main reads the hostfile from the environment, starts the native MPI, attaches, and runs the loop: poll
+ * the native side, poll libuv, wait by the one policy. This is the one place where the process decides to end.
+ * The waits are ppoll on libuv's own epoll descriptor, so that TCP wakes a napping daemon at once.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "err.h"
+#include "frame.h"
+#include "pacxd.h"
+#include "vendor.h"
+#include "wait.h"
+
+#ifndef PX_VERSION_TEXT
+#define PX_VERSION_TEXT "0.1"
+#endif
+#define IDLE_MAX_NS 10000000u /* longest wait when only TCP can bring work: FIN of a rank may come, too */
+
+void pxd_fail(struct pxd *d, int code, const char *fmt, ...)
+{
+	char text[900];
+	va_list ap;
+
+	if (d->failed)
+		return; /* the first cause is the cause */
+	d->failed = true;
+	d->code = code;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	px_log(PX_LOG_ERROR, "%s", text);
+}
+
+static void on_term(int sig)
+{
+	_exit(128 + sig);
+}
+
+static void process_prepare(void)
+{
+	struct sigaction quiet = { .sa_handler = on_term }, ignore = { .sa_handler = SIG_IGN };
+	pid_t parent = getppid();
+	cpu_set_t all;
+
+	/* The launcher's process on this node is our parent: when it dies nobody is left to end us. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		raise(SIGKILL);
+	sigaction(SIGTERM, &quiet, NULL);
+	sigaction(SIGPIPE, &ignore, NULL);
+	/* Some launchers bind each rank to a core; a daemon shares it with nobody's leave. The kernel cuts the set down to
+	 * what the job may use. */
+	memset(&all, 0xff, sizeof all);
+	sched_setaffinity(0, sizeof all, &all);
+}
+
+static int env_int(const char *name, int otherwise)
+{
+	const char *v = getenv(name);
+
+	return v && *v ? atoi(v) : otherwise;
+}
+
+/* Our number among the daemons: even = out, odd = in. PX_EINVAL when our place is not a daemon's. */
+static int index_find(struct pxd *d)
+{
+	const char *order = getenv("PACX_DAEMONS");
+	int daemons = 2 * env_int("PACX_GATEWAYS", 1), rank, size, index;
+
+	px_n.Comm_rank(MPI_COMM_WORLD, &rank);
+	px_n.Comm_size(MPI_COMM_WORLD, &size);
+	index = order && strcmp(order, "first") == 0 ? rank : rank - (size - daemons);
+	if (index >= 0 && index < daemons)
+		return index;
+	pxd_fail(d, PXD_EXIT_CONFIG, "pacxd is native rank %d of %d, but the %d daemons have to be the %s ones", rank, size,
+		daemons, order && strcmp(order, "first") == 0 ? "first" : "last");
+	return PX_EINVAL;
+}
+
+static void hello_make(struct pxd *d)
+{
+	struct px_hello *h = &d->hello;
+	int *ub = NULL, flag = 0;
+
+	h->protocol = PX_PROTOCOL_VERSION;
+	h->site = (uint16_t)d->self;
+	h->nsites = (uint16_t)d->hosts->nsites;
+	h->gateways = 1;
+	h->streams = 1;
+	h->flavor = (uint16_t)px_vendor_flavor();
+	h->nranks = (uint32_t)d->map.nranks;
+	px_n.Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &ub, &flag);
+	h->tag_ub = flag ? *ub : 32767;
+	px_repr_native(&h->repr);
+	snprintf(h->job, sizeof h->job, "%s", d->hosts->job_id);
+	snprintf(h->name, sizeof h->name, "%s", pxd_site_name(d, d->self));
+	snprintf(h->vendor, sizeof h->vendor, "%s", px_vendor_name());
+}
+
+/* From the native Init to an open role. 0 or PX_E..., after pxd_fail. */
+static int daemon_open(struct pxd *d)
+{
+	int index = index_find(d), rc;
+	char who[PX_NAME_MAX + 16];
+
+	/* Collective: all ranks of the site are in it, so even a misplaced daemon takes part. */
+	rc = px_attach_roles(index < 0 || index % 2 == 0 ? PX_ROLE_OUT : PX_ROLE_IN, &d->map);
+	if (index < 0)
+		return index;
+	if (rc < 0) {
+		pxd_fail(d, PXD_EXIT_INTERNAL, "cannot set up the native job: %s", px_strerror(rc));
+		return rc;
+	}
+	px_n.Comm_set_errhandler(d->map.relay, MPI_ERRORS_RETURN);
+	snprintf(who, sizeof who, "pacxd[%s] %s", pxd_site_name(d, d->self), index % 2 == 0 ? "out" : "in");
+	px_log_init(who, PX_LOG_INFO);
+	px_wait_setup(d->map.procs_here, true);
+	if (d->map.gateways != 1) {
+		pxd_fail(d, PXD_EXIT_CONFIG, "%d gateways: this version has one pair of daemons per site", d->map.gateways);
+		return PX_ECONF;
+	}
+	if (d->map.nranks != d->hosts->sites[d->self].ranks) {
+		/* One speaks for both. */
+		if (index == 0)
+			pxd_fail(d, PXD_EXIT_CONFIG, "site %s was started with %d application ranks, but the hostfile says %d",
+				pxd_site_name(d, d->self), d->map.nranks, d->hosts->sites[d->self].ranks);
+		d->failed = true;
+		d->code = PXD_EXIT_CONFIG;
+		return PX_ERANKS;
+	}
+	hello_make(d);
+	d->role = index % 2 == 0 ? &pxd_role_out : &pxd_role_in;
+	return d->role->open(d);
+}
+
+/* Wait up to ns for TCP, or for the next timer of the loop. */
+static void nap(struct pxd *d, uint64_t ns)
+{
+	struct pollfd p = { .fd = uv_backend_fd(&d->loop), .events = POLLIN };
+	int timer = uv_backend_timeout(&d->loop);
+	struct timespec t;
+
+	if (timer >= 0 && (uint64_t)timer * 1000000u < ns)
+		ns = (uint64_t)timer * 1000000u;
+	t.tv_sec = (time_t)(ns / 1000000000u);
+	t.tv_nsec = (long)(ns % 1000000000u);
+	if (ppoll(&p, 1, &t, NULL) < 0 && errno != EINTR)
+		pxd_fail(d, PXD_EXIT_INTERNAL, "cannot wait for events: %s", strerror(errno));
+}
+
+static void loop_run(struct pxd *d)
+{
+	struct px_wait w;
+
+	px_wait_init(&w);
+	while (!d->failed && !d->role->done(d)) {
+		uint64_t before = d->events, ns;
+		bool some = d->role->poll(d);
+
+		uv_run(&d->loop, UV_RUN_NOWAIT);
+		if (some || d->events != before) {
+			px_wait_reset(&w);
+			continue;
+		}
+		ns = px_wait_next(&w);
+		if (ns > 0)
+			nap(d, d->role->pending(d) ? ns : IDLE_MAX_NS);
+	}
+}
+
+/* A job that ends well: nothing may be left behind. */
+static void daemon_close(struct pxd *d)
+{
+	if (getenv("PACX_STATS"))
+		d->role->report(d);
+	d->role->close(d);
+	if (uv_loop_close(&d->loop) < 0)
+		px_log(PX_LOG_WARN, "the event loop is not empty at the end; please report this");
+	pxd_world_drop(d);
+	px_attach_drop(&d->map);
+	pxd_hosts_free(d->hosts);
+}
+
+int main(int argc, char **argv)
+{
+	static struct pxd d;
+	char why[PXD_WHY], who[PX_NAME_MAX + 16];
+	const char *site = getenv("PACX_SITE");
+
+	if (argc > 1 && strcmp(argv[1], "--version") == 0) {
+		printf("pacxd %s (%s)\n", PX_VERSION_TEXT, PX_VENDOR);
+		return 0;
+	}
+	d.started = px_now_ns();
+	snprintf(who, sizeof who, "pacxd[%.64s]", site ? site : "?");
+	px_log_init(who, PX_LOG_INFO);
+	process_prepare();
+	if (px_vendor_load() < 0)
+		return PXD_EXIT_CONFIG;
+	if (px_n.Init(NULL, NULL) != MPI_SUCCESS)
+		return PXD_EXIT_CONFIG; /* the native MPI has said why */
+	if (pxd_hosts_from_env(&d.hosts, &d.self, why, sizeof why) < 0)
+		pxd_fail(&d, PXD_EXIT_CONFIG, "%s", why);
+	else if (uv_loop_init(&d.loop) < 0)
+		pxd_fail(&d, PXD_EXIT_INTERNAL, "cannot make an event loop");
+	d.loop.data = &d;
+	if (!d.failed && daemon_open(&d) == 0)
+		loop_run(&d);
+	if (d.failed) {
+		px_n.Abort(MPI_COMM_WORLD, d.code);
+		_exit(d.code & 0xff ? d.code & 0xff : PXD_EXIT_INTERNAL); /* Abort does not return */
+	}
+	daemon_close(&d);
+	px_n.Finalize();
+	return 0;
+}

@@ -1,0 +1,490 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "guard.h"
+#include "hostfile_text.h"
+#include "launch.h"
+#include "quote.h"
+
+#ifndef PX_VERSION_TEXT
+#define PX_VERSION_TEXT "unknown"
+#endif
+
+#define EXIT_USAGE 2
+
+struct options {
+	const char *file, *counts, *mpi, *site, *stats, *daemons, *form, *timeout;
+	bool env, label, check, verbose;
+	char **program;
+};
+
+static const char usage_text[] =
+	"usage: pacxrun -f HOSTFILE [options] [--] PROGRAM [ARGUMENT ...]\n"
+	"       pacxrun -n A+B[+C...] [options] [--] PROGRAM [ARGUMENT ...]\n"
+	"\n"
+	"Runs PROGRAM as one MPI job over all sites.\n"
+	"\n"
+	"  -f, --hostfile F     the sites are described in F\n"
+	"  -n A+B[+C]           sites on this machine with A, B, C ranks\n"
+	"      --mpi X[+Y]      openmpi, mpich or auto for each site; one name is for all\n"
+	"      --daemons W      relay daemons last (default) or first\n"
+	"      --form W         start as mpmd (default) or single executable\n"
+	"      --site NAME      start only this site of the hostfile\n"
+	"      --env            with --site: print its environment for a start by hand\n"
+	"      --timeout T      start deadline, such as 120s\n"
+	"      --label          put [site rank] before each line of output\n"
+	"      --stats FILE     write what crossed the links to FILE (JSON)\n"
+	"      --check          print the resolved plan, start nothing\n"
+	"  -v, --verbose        print the start commands\n"
+	"      --version, --help\n"
+	"\n"
+	"{mpi} and {site} in PROGRAM and ARGUMENTs are replaced for each site. See pacxrun(1), "
+	"pacx-hostfile(5).\n";
+
+static int options_read(int argc, char **argv, struct options *o)
+{
+	enum { MPI = 256, SITE, ENV, LABEL, STATS, CHECK, DAEMONS, FORM, TIMEOUT, VERSION, HELP };
+	static const struct option longs[] = {
+		{ "hostfile", required_argument, NULL, 'f' },
+		{ "mpi", required_argument, NULL, MPI },
+		{ "site", required_argument, NULL, SITE },
+		{ "env", no_argument, NULL, ENV },
+		{ "label", no_argument, NULL, LABEL },
+		{ "stats", required_argument, NULL, STATS },
+		{ "check", no_argument, NULL, CHECK },
+		{ "daemons", required_argument, NULL, DAEMONS },
+		{ "form", required_argument, NULL, FORM },
+		{ "timeout", required_argument, NULL, TIMEOUT },
+		{ "deadline", required_argument, NULL, TIMEOUT },
+		{ "verbose", no_argument, NULL, 'v' },
+		{ "version", no_argument, NULL, VERSION },
+		{ "help", no_argument, NULL, HELP },
+		{ NULL, 0, NULL, 0 },
+	};
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "+f:n:vh", longs, NULL)) != -1) {
+		switch (opt) {
+		case 'f':
+			o->file = optarg;
+			break;
+		case 'n':
+			o->counts = optarg;
+			break;
+		case 'v':
+			o->verbose = true;
+			break;
+		case MPI:
+			o->mpi = optarg;
+			break;
+		case SITE:
+			o->site = optarg;
+			break;
+		case ENV:
+			o->env = true;
+			break;
+		case LABEL:
+			o->label = true;
+			break;
+		case STATS:
+			o->stats = optarg;
+			break;
+		case CHECK:
+			o->check = true;
+			break;
+		case DAEMONS:
+			o->daemons = optarg;
+			break;
+		case FORM:
+			o->form = optarg;
+			break;
+		case TIMEOUT:
+			o->timeout = optarg;
+			break;
+		case VERSION:
+			printf("pacxrun %s\n", PX_VERSION_TEXT);
+			exit(0);
+		case 'h':
+		case HELP:
+			fputs(usage_text, stdout);
+			exit(0);
+		default:
+			fprintf(stderr, "pacxrun: see pacxrun --help\n");
+			return PX_EINVAL;
+		}
+	}
+	o->program = argv[optind] ? argv + optind : NULL;
+	if (!o->file == !o->counts) {
+		fprintf(stderr, "pacxrun: give either -f HOSTFILE or -n A+B; see pacxrun --help\n");
+		return PX_EINVAL;
+	}
+	if (o->env && !o->site) {
+		fprintf(stderr, "pacxrun: --env needs --site NAME\n");
+		return PX_EINVAL;
+	}
+	return 0;
+}
+
+/* hosts_from_counts: "-n A+B" becomes sites on 127.0.0.1. */
+static int hosts_from_counts(const char *counts, struct pxd_hosts **out, char *why, size_t cap)
+{
+	static const char *const pair[] = { "left", "right" };
+	struct pxd_text t = { "-n", counts, strlen(counts), why, cap };
+	struct pxd_hosts *h = calloc(1, sizeof *h);
+	int total = 1, rc = PX_ENOMEM;
+
+	if (!h)
+		return pxd_text_nomem(&t);
+	for (const char *p = counts; *p; p++)
+		total += *p == '+';
+	if (total > PXD_SITES_MAX) {
+		rc = pxd_text_fail(&t, (struct pxd_mark){ 0, 0 }, "at most 4096", "%d sites", total);
+		goto fail;
+	}
+	for (const char *p = counts;;) {
+		size_t n = strcspn(p, "+");
+		char *one = strndup(p, n), name[32];
+		struct pxd_site *s = pxd_hosts_add(h);
+
+		if (!one || !s) {
+			free(one);
+			rc = pxd_text_nomem(&t);
+			goto fail;
+		}
+		rc = pxd_value_ranks(&t, (struct pxd_mark){ 0, 0 }, one, &s->ranks);
+		free(one);
+		if (rc < 0)
+			goto fail;
+		if (total <= 2)
+			snprintf(name, sizeof name, "%s", pair[h->nsites - 1]);
+		else
+			snprintf(name, sizeof name, "site%d", h->nsites);
+		s->name = strdup(name);
+		if (!s->name) {
+			rc = pxd_text_nomem(&t);
+			goto fail;
+		}
+		p += n;
+		if (!*p)
+			break;
+		p++;
+	}
+	rc = pxd_hosts_finish(&t, h);
+	if (rc < 0)
+		goto fail;
+	*out = h;
+	return 0;
+fail:
+	pxd_hosts_free(h);
+	return rc;
+}
+
+/* mpi_apply: --mpi a+b; one name is for all sites. */
+static int mpi_apply(struct pxd_hosts *h, const char *list, char *why, size_t cap)
+{
+	static const enum px_flavor flavors[] = { PX_MPI_OPENMPI, PX_MPI_MPICH, PX_MPI_OTHER };
+	const char *p = list;
+	int names = 1;
+
+	for (const char *q = list; *q; q++)
+		names += *q == '+';
+	if (names != 1 && names != h->nsites) {
+		snprintf(why, cap,
+			"--mpi: found '%s', expected one name for all or one for each of the %d sites", list,
+			h->nsites);
+		return PX_ECONF;
+	}
+	for (int i = 0; i < h->nsites; i++) {
+		size_t n = strcspn(p, "+"), k = 0;
+
+		while (k < 3 && (strlen(pxd_flavor_name(flavors[k])) != n ||
+					memcmp(p, pxd_flavor_name(flavors[k]), n) != 0))
+			k++;
+		if (k == 3) {
+			snprintf(why, cap, "--mpi: found '%.*s', expected openmpi, mpich or auto", (int)n, p);
+			return PX_ECONF;
+		}
+		h->sites[i].mpi = flavors[k];
+		if (names > 1)
+			p += n + 1;
+	}
+	return 0;
+}
+
+/* port_reserve: bind any free port of the site's bind address and keep it, without listening, as long as we
+ * live; the site's daemon binds the same port with SO_REUSEPORT. Works only for addresses of this machine. */
+static int port_reserve(struct pxd_site *s, char *why, size_t cap)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list = NULL;
+	struct sockaddr_storage a;
+	socklen_t len = sizeof a;
+	char port[NI_MAXSERV];
+	int one = 1, fd = -1, rc;
+
+	rc = getaddrinfo(s->bind_host, "0", &hints, &list);
+	if (rc != 0) {
+		snprintf(why, cap, "site '%s': cannot find the address of %s: %s", s->name, s->bind_host,
+			gai_strerror(rc));
+		return PX_ECONF;
+	}
+	rc = PX_ECONF;
+	fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one) < 0 ||
+		bind(fd, list->ai_addr, list->ai_addrlen) < 0 ||
+		getsockname(fd, (struct sockaddr *)&a, &len) < 0 ||
+		getnameinfo((struct sockaddr *)&a, len, NULL, 0, port, sizeof port, NI_NUMERICSERV) != 0) {
+		snprintf(why, cap,
+			"site '%s': port 0 (any free one) is only for addresses of this machine, and %s "
+			"cannot be bound: %s; give it a port",
+			s->name, s->bind_host, strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		goto done;
+	}
+	s->bind_port = atoi(port);
+	if (s->port == 0)
+		s->port = s->bind_port;
+	rc = 0;
+done:
+	freeaddrinfo(list);
+	return rc;
+}
+
+/* host_is_here: can we bind this address? */
+static bool host_is_here(const char *host)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list = NULL;
+	bool here = false;
+
+	if (getaddrinfo(host, "0", &hints, &list) != 0)
+		return false;
+	for (struct addrinfo *a = list; a && !here; a = a->ai_next) {
+		int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+		here = fd >= 0 && bind(fd, a->ai_addr, a->ai_addrlen) == 0;
+		if (fd >= 0)
+			close(fd);
+	}
+	freeaddrinfo(list);
+	return here;
+}
+
+static int fail_at(const struct pxd_hosts *h, struct pxd_mark at, const char *text, const char *name,
+	char *why, size_t cap)
+{
+	snprintf(why, cap, "%s:%d:%d: site '%s' %s", h->file, at.line, at.column, name, text);
+	return PX_ECONF;
+}
+
+/* ports_fix: choose ports where the hostfile says "any", and a random job id, which nobody has to derive. */
+static int ports_fix(struct pxd_hosts *h, const struct options *o, char *why, size_t cap)
+{
+	bool by_hand = o->site != NULL;
+	unsigned char id[8];
+
+	for (int i = 0; i < h->nsites; i++) {
+		struct pxd_site *s = &h->sites[i];
+		bool remote = s->start && pxd_template_remote(s->start);
+
+		by_hand |= s->manual;
+		if (!s->manual && !s->start && (!o->site || strcmp(o->site, s->name) == 0) &&
+			!host_is_here(s->bind_host))
+			return fail_at(h, s->at,
+				"is not on this machine and has no start command; expected "
+				"start: \"ssh ...\" or start: manual",
+				s->name, why, cap);
+		if (s->port != 0)
+			continue;
+		if (o->site)
+			return fail_at(h, s->at, "has port 0; --site needs fixed ports in the hostfile",
+				s->name, why, cap);
+		if (remote)
+			return fail_at(h, s->at,
+				"has port 0 (any free one), which works only for sites started on "
+				"this machine; give it a port",
+				s->name, why, cap);
+		if (!o->check) {
+			int rc = port_reserve(s, why, cap);
+
+			if (rc < 0)
+				return rc;
+		}
+	}
+	pxd_hosts_job_id(h);
+	if (getenv("PACX_JOB") && *getenv("PACX_JOB") && strlen(getenv("PACX_JOB")) <= PX_JOB_MAX)
+		strcpy(h->job_id, getenv("PACX_JOB"));
+	else if (!by_hand && !o->check && getrandom(id, sizeof id, 0) == (ssize_t)sizeof id)
+		for (size_t i = 0; i < sizeof id; i++)
+			snprintf(h->job_id + 2 * i, 3, "%02x", id[i]);
+	return 0;
+}
+
+/* options_apply: what the command line says instead of the hostfile. */
+static int options_apply(
+	struct pxd_hosts *h, const struct options *o, struct pxd_plan_options *po, char *why, size_t cap)
+{
+	int rc = 0;
+
+	if (o->mpi)
+		rc = mpi_apply(h, o->mpi, why, cap);
+	if (rc < 0)
+		return rc;
+	if (o->daemons) {
+		bool first = strcmp(o->daemons, "first") == 0;
+
+		if (!first && strcmp(o->daemons, "last") != 0) {
+			snprintf(why, cap, "--daemons: found '%s', expected first or last", o->daemons);
+			return PX_ECONF;
+		}
+		for (int i = 0; i < h->nsites; i++)
+			h->sites[i].daemons_first = first;
+	}
+	if (o->form) {
+		po->form = strcmp(o->form, "single") == 0 ? PXD_FORM_SINGLE : PXD_FORM_MPMD;
+		if (po->form == PXD_FORM_MPMD && strcmp(o->form, "mpmd") != 0) {
+			snprintf(why, cap, "--form: found '%s', expected mpmd or single", o->form);
+			return PX_ECONF;
+		}
+	}
+	if (o->timeout) {
+		struct pxd_text t = { "--timeout", o->timeout, strlen(o->timeout), why, cap };
+
+		rc = pxd_value_duration(&t, (struct pxd_mark){ 0, 0 }, o->timeout, &h->deadline_start_ms);
+		if (rc < 0)
+			return rc;
+	}
+	if (o->site && pxd_hosts_find(h, o->site) < 0) {
+		snprintf(why, cap, "--site: found '%s', expected the name of a site in %s", o->site, h->file);
+		return PX_ECONF;
+	}
+	return 0;
+}
+
+/* prefix_find: this program is PREFIX/bin/pacxrun. */
+static int prefix_find(char *prefix, size_t cap)
+{
+	ssize_t n = readlink("/proc/self/exe", prefix, cap - 1);
+	char *slash;
+
+	if (n <= 0 || (size_t)n >= cap - 1)
+		return PX_EIO;
+	prefix[n] = '\0';
+	for (int up = 0; up < 2; up++) {
+		slash = strrchr(prefix, '/');
+		if (!slash || slash == prefix)
+			return PX_EIO;
+		*slash = '\0';
+	}
+	return 0;
+}
+
+static char fifo_dir[64], fifo_path[80];
+
+static void fifo_remove(void)
+{
+	if (fifo_path[0])
+		unlink(fifo_path);
+	if (fifo_dir[0])
+		rmdir(fifo_dir);
+}
+
+/* fifo_make: standard input of global rank 0 where the launcher gives its own to a daemon (MPICH's
+ * hydra has no option for it). */
+static const char *fifo_make(const struct pxd_hosts *h)
+{
+	if (!h->sites[0].daemons_first || h->sites[0].mpi != PX_MPI_MPICH)
+		return NULL;
+	strcpy(fifo_dir, "/tmp/pacxrun-XXXXXX");
+	if (!mkdtemp(fifo_dir)) {
+		fifo_dir[0] = '\0';
+		return NULL;
+	}
+	snprintf(fifo_path, sizeof fifo_path, "%s/stdin", fifo_dir);
+	return mkfifo(fifo_path, 0600) == 0 ? fifo_path : NULL;
+}
+
+static int run(struct pxd_hosts *h, const struct options *o, struct pxd_plan_options *po)
+{
+	struct pxd_launch_options lo = { .prefix = po->prefix, .verbose = o->verbose, .stats = o->stats };
+	struct pxd_plan *p = NULL;
+	char why[PXD_WHY];
+	int code = EXIT_USAGE, self;
+
+	lo.only = self = o->site ? pxd_hosts_find(h, o->site) : -1;
+	if (options_apply(h, o, po, why, sizeof why) < 0 || pxd_plan_flavors(h, po, why, sizeof why) < 0 ||
+		ports_fix(h, o, why, sizeof why) < 0)
+		goto fail;
+	if (!o->check && !o->env)
+		po->stdin_fifo = lo.stdin_fifo = fifo_make(h);
+	if (pxd_plan_make(h, po, &p, why, sizeof why) < 0)
+		goto fail;
+	if (o->check) {
+		pxd_plan_print(h, p, stdout);
+		code = 0;
+	} else if (o->env) {
+		pxd_plan_print_env(&p->starts[self], stdout);
+		code = 0;
+	} else {
+		for (int i = 0; i < h->nsites && self < 0; i++)
+			if (!p->starts[i].command)
+				pxd_plan_print_manual(h, &p->starts[i], stderr);
+		if (self >= 0 && !p->starts[self].command) {
+			fprintf(stderr,
+				"pacxrun: site '%s' has start: manual; use --env for its environment\n",
+				o->site);
+			goto done;
+		}
+		code = pxd_launch_run(h, p, &lo);
+	}
+	goto done;
+fail:
+	fprintf(stderr, "pacxrun: %s\n", why);
+done:
+	pxd_plan_free(p);
+	fifo_remove();
+	return code;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = { 0 };
+	struct pxd_plan_options po = { 0 };
+	struct pxd_hosts *h = NULL;
+	char why[PXD_WHY], prefix[PATH_MAX];
+	int code = EXIT_USAGE, rc;
+
+	if (argc > 1 && strcmp(argv[1], "--guard") == 0)
+		return pxd_guard_main(argc - 1, argv + 1);
+	if (options_read(argc, argv, &o) < 0)
+		return EXIT_USAGE;
+	px_log_init("pacxrun", PX_LOG_WARN);
+	if (prefix_find(prefix, sizeof prefix) < 0) {
+		fprintf(stderr, "pacxrun: cannot find where it is installed (/proc/self/exe)\n");
+		return EXIT_USAGE;
+	}
+	po.program = o.program;
+	po.prefix = prefix;
+	po.label = o.label;
+	po.stats = o.stats != NULL;
+	rc = o.file ? pxd_hosts_load(o.file, &h, why, sizeof why)
+		    : hosts_from_counts(o.counts, &h, why, sizeof why);
+	if (rc < 0)
+		fprintf(stderr, "pacxrun: %s\n", why);
+	else
+		code = run(h, &o, &po);
+	pxd_hosts_free(h);
+	fflush(NULL);
+	/* Not exit(): a thread may sit in a read of standard input or in a write that nobody takes. */
+	_exit(code);
+}

@@ -1,0 +1,50 @@
+/* plan.h: from the hostfile and the command line to the start command of each site.
+ *
+ * Used by pacxrun only. Owns the finished commands and environments (pxd_plan_make to pxd_plan_free);
+ * borrows the hostfile, into which it writes what it finds out (flavour, exe). Starts nothing.
+ */
+#ifndef PXD_PLAN_H
+#define PXD_PLAN_H
+
+#include <stdio.h>
+
+#include "hostfile.h"
+
+struct pxd_plan_options {
+	char **program;     /* argv of the application, NULL-terminated */
+	const char *prefix; /* of this installation: directory with bin/ and lib/ */
+	enum pxd_form form; /* of default start commands */
+	bool label, stats;
+	const char *stdin_fifo; /* for a launcher that cannot give standard input to rank 0, or NULL */
+};
+
+struct pxd_start {
+	const struct pxd_site *site;
+	enum pxd_form form;
+	bool remote;     /* goes through ssh or the like */
+	bool fifo_stdin; /* global rank 0 reads options.stdin_fifo */
+	char *command;   /* for /bin/sh -c; NULL = by hand */
+	char **env;      /* NAME=VALUE of PACX_ and the site, NULL-terminated */
+	int nenv;
+	char *preload; /* LD_PRELOAD=... for application ranks */
+};
+
+struct pxd_plan {
+	int nsites;
+	struct pxd_start *starts; /* in site order */
+};
+
+/* pxd_plan_flavors: decide `mpi: auto` of every site. PX_ECONF with a sentence in why. */
+int pxd_plan_flavors(struct pxd_hosts *h, const struct pxd_plan_options *o, char *why, size_t cap);
+/* pxd_plan_make: needs flavors and final ports. PX_ECONF, PX_ENOMEM with a sentence in why. */
+int pxd_plan_make(const struct pxd_hosts *h, const struct pxd_plan_options *o, struct pxd_plan **out,
+	char *why, size_t cap);
+void pxd_plan_free(struct pxd_plan *p);
+/* pxd_plan_print: what --check shows. */
+void pxd_plan_print(const struct pxd_hosts *h, const struct pxd_plan *p, FILE *f);
+/* pxd_plan_print_env: "export NAME='VALUE'" lines for a start by hand. */
+void pxd_plan_print_env(const struct pxd_start *s, FILE *f);
+/* pxd_plan_print_manual: what to type for a site that is started by hand. */
+void pxd_plan_print_manual(const struct pxd_hosts *h, const struct pxd_start *s, FILE *f);
+
+#endif

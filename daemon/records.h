@@ -1,0 +1,44 @@
+/* records.h: what daemons report to pacxrun within the standard output of their site, and the file
+ * made of it.
+ *
+ * A record is PXD_RECORD bytes: "\001pacx SITE:ROLE KIND SEQ/TOTAL FRAGMENT", blanks, '\n'. It is
+ * written by one write(), but may follow application text that does not end in a newline. One
+ * pxd_filter per site cuts records out of the stream, one pxd_stats per job puts the fragments
+ * together. Pure: no descriptors except the file that pxd_stats_write makes; no logging.
+ */
+#ifndef PXD_RECORDS_H
+#define PXD_RECORDS_H
+
+#include <stddef.h>
+
+#include "hostfile.h"
+
+#define PXD_RECORD      256
+#define PXD_RECORD_MARK "\001pacx "
+
+struct pxd_filter {
+	char held[PXD_RECORD]; /* beginning of what may be a record */
+	size_t nheld;
+	int broken; /* records that were torn apart by other output */
+};
+
+struct pxd_filter_sink {
+	void (*text)(void *arg, const char *data, size_t n);
+	void (*record)(void *arg, const char *record); /* PXD_RECORD bytes */
+	void *arg;
+};
+
+void pxd_filter_put(struct pxd_filter *f, const char *data, size_t n, const struct pxd_filter_sink *sink);
+void pxd_filter_end(struct pxd_filter *f, const struct pxd_filter_sink *sink); /* the stream has ended */
+
+struct pxd_stats;
+struct pxd_stats *pxd_stats_new(void);
+void pxd_stats_free(struct pxd_stats *s); /* NULL is fine */
+/* pxd_stats_put: one record. 0, PX_EPROTO when it is malformed (counted as lost), PX_ENOMEM. */
+int pxd_stats_put(struct pxd_stats *s, const char *record);
+/* pxd_stats_write: merge all into the JSON file `path` (through a temporary file beside it). exits[i] is the
+ * exit status of site i, -1 = not started here. 0, PX_ENOMEM, PX_EIO with the reason in why. */
+int pxd_stats_write(const struct pxd_stats *s, const struct pxd_hosts *h, const int *exits, const char *path,
+	char *why, size_t cap);
+
+#endif

@@ -1,0 +1,48 @@
+/* attach.h: the channel between an application rank and its site's daemons, over the native MPI.
+ *
+ * Shared by libpacx (side of the rank) and by pacxd (roles out and in). After the native
+ * MPI_Init every native rank of the site, application or daemon, calls px_attach_roles:
+ * collective on the native MPI_COMM_WORLD. Then, on `relay` (a duplicate of it):
+ *
+ *   rank -> out-daemon   PX_TAG_UP    one native message: frame header, inline body if any
+ *   in-daemon -> rank    PX_TAG_DOWN  the same in the other direction; the receiver keeps a ring of
+ *                                     posted receives of PX_ENVELOPE_MAX bytes, so order is kept
+ *   payload segments     frame.local  (a tag >= PX_TAG_DATA) native messages of frame.seg bytes, the last
+ *                                     one shorter, in order, sent with Issend. A tag is used again only when
+ *                                     all Issends of its message are complete; so a tag names one message.
+ *   rank -> in-daemon    PX_TAG_DONE  frame FIN: this rank will receive nothing more
+ *   daemon -> ranks      world map    PMPI_Ibcast of its length (int), then of its bytes, root = out-daemon of gateway 0
+ *
+ * An ABORT frame goes up like a message; the out-daemon spreads it to all sites and then
+ * ends the native job.
+ */
+#ifndef PX_ATTACH_H
+#define PX_ATTACH_H
+
+#include <mpi.h>
+
+#define PX_TAG_UP 1
+#define PX_TAG_DOWN 2
+#define PX_TAG_DONE 3
+#define PX_TAG_DATA 16 /* and above, up to PX_TAG_DATA + PX_TAG_COUNT - 1 */
+#define PX_TAG_COUNT (1 << 20)
+
+enum px_role { PX_ROLE_APP = 0, PX_ROLE_OUT = 1, PX_ROLE_IN = 2 };
+
+/* What every process of a site knows of the native job after px_attach_roles. */
+struct px_site_map {
+	MPI_Comm relay;    /* all native ranks */
+	MPI_Comm apps;     /* application ranks only; MPI_COMM_NULL in a daemon. Its ranks are the local ranks */
+	int nranks;        /* application ranks of the site */
+	int *native_of;    /* [nranks] local rank -> rank in relay */
+	int gateways;      /* number of out/in pairs; 0 = no daemons, the site runs alone */
+	int *out, *in;     /* [gateways] ranks in relay */
+	int procs_here;    /* native ranks on this node, daemons included */
+};
+
+/* px_attach_roles: collective over the native MPI_COMM_WORLD; role as enum px_role. 0 or PX_EMPI,
+ * PX_EINVAL when the numbers of out- and in-daemons differ. Free with px_attach_drop. */
+int px_attach_roles(enum px_role role, struct px_site_map *map);
+void px_attach_drop(struct px_site_map *map);
+
+#endif

@@ -1,0 +1,139 @@
+/* wait.c: see wait.h.
+ *
+ * The ages are measured from the first empty poll. A spinning or yielding waiter reads the clock
+ * only every CLOCK_EVERY polls, so up to that many polls more than the policy says may happen.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "wait.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "err.h"
+
+#define US          UINT64_C(1000)
+#define FOREVER     UINT64_MAX
+#define CLOCK_EVERY 8
+/* Longer naps save little more and cost latency: only who has been idle for long takes them. */
+#define SHORT_NAP (200 * US)
+#define LONG_IDLE (20000 * US)
+
+/* Enough cores. */
+static const struct px_wait_policy roomy = { 30 * US, 1000 * US, 50 * US, 200 * US };
+/* More processes than cores: a spinner would keep the process it waits for off its core. */
+static const struct px_wait_policy crowded = { 0, 300 * US, 50 * US, 200 * US };
+/* PACX_WAIT=spin: lowest latency, no naps ever. */
+static const struct px_wait_policy eager = { 30 * US, FOREVER, 50 * US, 200 * US };
+/* PACX_WAIT=sleep: for nodes shared with others. */
+static const struct px_wait_policy lazy = { 0, 20 * US, 50 * US, 200 * US };
+
+static struct px_wait_policy chosen = { 0, 300 * US, 50 * US, 200 * US };
+
+uint64_t px_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
+int px_wait_cores(void)
+{
+	long n;
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
+		return CPU_COUNT(&set);
+	n = sysconf(_SC_NPROCESSORS_ONLN); /* more than CPU_SETSIZE processors */
+	return n > 0 ? (int)n : 1;
+}
+
+void px_wait_setup(int procs, bool daemon)
+{
+	const char *env = getenv("PACX_WAIT");
+
+	chosen = procs > px_wait_cores() ? crowded : roomy;
+	if (env && strcmp(env, "spin") == 0)
+		chosen = eager;
+	else if (env && strcmp(env, "sleep") == 0)
+		chosen = lazy;
+	else if (env && *env && strcmp(env, "auto") != 0)
+		px_log(PX_LOG_WARN, "PACX_WAIT=%s is not known; use spin, auto or sleep (taking auto)", env);
+	if (daemon)
+		chosen.nap_max_ns = 2000 * US;
+}
+
+void px_wait_init(struct px_wait *w)
+{
+	w->policy = &chosen;
+	px_wait_reset(w);
+}
+
+void px_wait_reset(struct px_wait *w)
+{
+	w->since = 0;
+	w->nap = 0;
+	w->polls = 0;
+}
+
+static void cpu_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+uint64_t px_wait_next(struct px_wait *w)
+{
+	const struct px_wait_policy *p = w->policy;
+	uint64_t age, next;
+
+	/* While napping the clock is read every time: it costs nothing beside a nap. `nap` marks the phase:
+	 * 0 = spinning, 1 = yielding, more = length of the last nap. */
+	if (w->nap <= 1 && w->since && ++w->polls % CLOCK_EVERY != 0) {
+		if (w->nap == 1)
+			sched_yield();
+		else
+			cpu_pause();
+		return 0;
+	}
+	if (!w->since) {
+		w->since = px_now_ns();
+		age = 0;
+	} else {
+		age = px_now_ns() - w->since;
+	}
+	if (age < p->spin_ns) {
+		cpu_pause();
+		return 0;
+	}
+	if (age < p->yield_ns) {
+		w->nap = 1;
+		sched_yield();
+		return 0;
+	}
+	next = w->nap <= 1 ? p->nap_min_ns : w->nap * 2;
+	if (next > SHORT_NAP && age < LONG_IDLE)
+		next = SHORT_NAP;
+	w->nap = next < p->nap_max_ns ? next : p->nap_max_ns;
+	return w->nap;
+}
+
+void px_wait_idle(struct px_wait *w)
+{
+	uint64_t ns = px_wait_next(w);
+	struct timespec t;
+
+	if (ns == 0)
+		return;
+	t.tv_sec = (time_t)(ns / UINT64_C(1000000000));
+	t.tv_nsec = (long)(ns % UINT64_C(1000000000));
+	nanosleep(&t, NULL); /* a signal may shorten it: the caller polls again anyway */
+}

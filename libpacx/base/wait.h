@@ -1,0 +1,46 @@
+/* wait.h: the one waiting policy of library and daemons.
+ *
+ * A waiter polls; after each poll that found nothing it calls px_wait_idle,
+ * after each poll that found something px_wait_reset. px_wait_idle spins, then
+ * yields the processor, then naps with a growing length. When more processes
+ * than cores share the node it never spins, because the spinning process keeps
+ * the one it waits for off the core. PACX_WAIT=spin|auto|sleep overrides.
+ * No thread safety: one struct px_wait per waiter.
+ */
+#ifndef PX_WAIT_H
+#define PX_WAIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct px_wait_policy {
+	uint64_t spin_ns;    /* poll without giving up the core this long */
+	uint64_t yield_ns;   /* then poll with sched_yield up to this age */
+	uint64_t nap_min_ns; /* then sleep, first this long */
+	uint64_t nap_max_ns; /* doubling up to this */
+};
+
+struct px_wait {
+	const struct px_wait_policy *policy;
+	uint64_t since; /* monotonic ns of the first empty poll; 0 = none yet */
+	uint64_t nap;   /* length of the last nap, 0 = none yet */
+	unsigned polls; /* empty polls since reset: the clock is read only now and then */
+};
+
+/* px_wait_setup: choose the process-wide policy. procs = processes of this job on the node,
+ * daemon = the waiter is a relay daemon (longer naps when idle for long). Reads PACX_WAIT. */
+void px_wait_setup(int procs, bool daemon);
+
+/* px_wait_cores: processors this process may run on (sched_getaffinity), at least 1. */
+int px_wait_cores(void);
+
+void px_wait_init(struct px_wait *w);
+void px_wait_reset(struct px_wait *w);
+/* px_wait_next: what px_wait_idle would do now, without doing it: 0 = poll again at once (it has
+ * spun or yielded), > 0 = nanoseconds to nap. For event loops that nap inside epoll. */
+uint64_t px_wait_next(struct px_wait *w);
+void px_wait_idle(struct px_wait *w);
+
+uint64_t px_now_ns(void); /* CLOCK_MONOTONIC */
+
+#endif

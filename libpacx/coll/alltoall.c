@@ -1,0 +1,242 @@
+/* alltoall.c: alltoall, alltoallv, alltoallw: one native alltoallw among the local members, one message to and
+ * from each remote rank (flat is wide-area optimal for the all-to-all exchange).
+ */
+#include "bind.h"
+#include "coll.h"
+#include "comm.h"
+#include "datatype.h"
+
+/* One side of the exchange: block r holds count[r] elements of type[r] at byte offset displ[r]. */
+struct side {
+	MPI_Count *count;
+	MPI_Aint *displ;
+	MPI_Datatype *type;
+};
+
+static bool side_new(struct px_sched *s, struct side *d)
+{
+	size_t n = (size_t)px_sched_comm(s)->size;
+
+	d->count = px_sched_temp(s, n * sizeof *d->count);
+	d->displ = px_sched_temp(s, n * sizeof *d->displ);
+	d->type = px_sched_temp(s, n * sizeof *d->type);
+	return px_sched_ok(s);
+}
+
+/* For the native call: int counts, int byte displacements, types of the local members. */
+struct local {
+	int *counts, *displs;
+	MPI_Datatype *types;
+	char *base; /* lowest block, so that displacements fit */
+};
+
+static void local_new(struct px_sched *s, const struct side *d, char *buf, struct local *l)
+{
+	struct px_comm *c = px_sched_comm(s);
+	MPI_Aint low = 0;
+
+	l->counts = px_sched_temp(s, (size_t)c->nlocal * sizeof *l->counts);
+	l->displs = px_sched_temp(s, (size_t)c->nlocal * sizeof *l->displs);
+	l->types = px_sched_temp(s, (size_t)c->nlocal * sizeof *l->types);
+	if (!px_sched_ok(s))
+		return;
+	for (int i = 0; i < c->nlocal; i++)
+		if (i == 0 || d->displ[c->rank_of_local[i]] < low)
+			low = d->displ[c->rank_of_local[i]];
+	l->base = buf + low;
+	for (int i = 0; i < c->nlocal; i++) {
+		int r = c->rank_of_local[i];
+
+		if (d->count[r] > 0x7fffffff || d->displ[r] - low > 0x7fffffff)
+			px_sched_fail(s, MPI_ERR_COUNT);
+		l->counts[i] = (int)d->count[r];
+		l->displs[i] = (int)(d->displ[r] - low);
+		l->types[i] = d->type[r];
+	}
+}
+
+/* MPI_IN_PLACE: what is sent is what lies in the receive buffer when the operation starts. */
+struct aside {
+	const struct side *in;
+	char *buf;
+	char *packed;
+	const struct side *out;
+};
+
+static int pack_aside(struct px_sched *s, void *arg)
+{
+	struct aside *a = arg;
+	int rc = MPI_SUCCESS;
+
+	for (int r = 0; r < px_sched_comm(s)->size && rc == MPI_SUCCESS; r++)
+		rc = px_type_pack(a->buf + a->in->displ[r], a->in->count[r], a->in->type[r], a->packed + a->out->displ[r]);
+	return rc;
+}
+
+static char *put_aside(struct px_sched *s, const struct side *in, char *buf, struct side *out)
+{
+	struct aside *a = px_sched_temp(s, sizeof *a);
+	struct side *keep = px_sched_temp(s, 2 * sizeof *keep);
+	MPI_Aint at = 0;
+
+	if (!a || !keep || !side_new(s, out))
+		return NULL;
+	for (int r = 0; r < px_sched_comm(s)->size; r++) {
+		const struct px_type *p = px_type_get(in->type[r]);
+
+		out->count[r] = in->count[r] * p->size;
+		out->displ[r] = at;
+		out->type[r] = MPI_BYTE;
+		at += (MPI_Aint)out->count[r];
+	}
+	keep[0] = *in;
+	keep[1] = *out;
+	*a = (struct aside){ &keep[0], buf, px_sched_temp(s, (size_t)at), &keep[1] };
+	px_sched_call(s, pack_aside, a);
+	px_sched_round(s);
+	return a->packed;
+}
+
+static void exchange(struct px_sched *s, const void *in, const struct side *send, void *out, const struct side *recv)
+{
+	struct px_comm *c = px_sched_comm(s);
+	struct side packed;
+	struct local l, k;
+	char *from;
+
+	if (in == MPI_IN_PLACE) {
+		from = put_aside(s, recv, out, &packed);
+		if (!from)
+			return;
+		send = &packed;
+	} else {
+		from = (char *)(uintptr_t)in;
+	}
+	for (int i = 1; i < c->size; i++) {
+		/* Start behind this rank, so that not all begin with rank 0. */
+		int r = (c->rank + i) % c->size, q = (c->rank - i + c->size) % c->size;
+
+		if (c->lrank_of[r] < 0)
+			px_sched_send(s, from + send->displ[r], send->count[r], send->type[r], r);
+		if (c->lrank_of[q] < 0)
+			px_sched_recv(s, (char *)out + recv->displ[q], recv->count[q], recv->type[q], q);
+	}
+	local_new(s, send, from, &l);
+	local_new(s, recv, out, &k);
+	if (!px_sched_ok(s))
+		return;
+	px_sched_native(s, &(struct px_call){ .kind = PX_CALL_ALLTOALLW, .s = l.base, .scounts = l.counts, .sdispls = l.displs, .stypes = l.types,
+					      .r = k.base, .rcounts = k.counts, .rdispls = k.displs, .rtypes = k.types });
+}
+
+/* The three forms of a side; true when all arguments are valid. */
+static bool regular(struct px_sched *s, struct side *d, MPI_Count count, MPI_Datatype t)
+{
+	const struct px_type *p = px_type_get(t);
+
+	if (!p || count < 0)
+		px_sched_fail(s, p ? MPI_ERR_COUNT : MPI_ERR_TYPE);
+	else if (side_new(s, d))
+		for (int r = 0; r < px_sched_comm(s)->size; r++) {
+			d->count[r] = count;
+			d->displ[r] = (MPI_Aint)(count * r * p->extent);
+			d->type[r] = t;
+		}
+	return px_sched_ok(s);
+}
+
+static bool vector(struct px_sched *s, struct side *d, const int counts[], const int displs[], MPI_Datatype t)
+{
+	const struct px_type *p = px_type_get(t);
+
+	if (!p)
+		px_sched_fail(s, MPI_ERR_TYPE);
+	else if (side_new(s, d))
+		for (int r = 0; r < px_sched_comm(s)->size; r++) {
+			if (counts[r] < 0)
+				px_sched_fail(s, MPI_ERR_COUNT);
+			d->count[r] = counts[r];
+			d->displ[r] = (MPI_Aint)(displs[r] * p->extent);
+			d->type[r] = t;
+		}
+	return px_sched_ok(s);
+}
+
+static bool general(struct px_sched *s, struct side *d, const int counts[], const int displs[], const MPI_Datatype types[])
+{
+	if (side_new(s, d))
+		for (int r = 0; r < px_sched_comm(s)->size; r++) {
+			if (counts[r] < 0 || !px_type_get(types[r]))
+				px_sched_fail(s, counts[r] < 0 ? MPI_ERR_COUNT : MPI_ERR_TYPE);
+			d->count[r] = counts[r];
+			d->displ[r] = displs[r];
+			d->type[r] = types[r];
+		}
+	return px_sched_ok(s);
+}
+
+static struct px_sched *build(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount, MPI_Datatype rt, struct px_comm *c)
+{
+	struct px_sched *s = px_sched_new(c, PX_COLL_ALLTOALL);
+	struct side send = { 0 }, recv;
+
+	if (s && (in == MPI_IN_PLACE || regular(s, &send, count, t)) && regular(s, &recv, rcount, rt))
+		exchange(s, in, &send, out, &recv);
+	return s;
+}
+
+static struct px_sched *build_v(const void *in, const int scounts[], const int sdispls[], MPI_Datatype t, void *out, const int rcounts[],
+				const int rdispls[], MPI_Datatype rt, struct px_comm *c)
+{
+	struct px_sched *s = px_sched_new(c, PX_COLL_ALLTOALLV);
+	struct side send = { 0 }, recv;
+
+	if (s && (in == MPI_IN_PLACE || vector(s, &send, scounts, sdispls, t)) && vector(s, &recv, rcounts, rdispls, rt))
+		exchange(s, in, &send, out, &recv);
+	return s;
+}
+
+static struct px_sched *build_w(const void *in, const int scounts[], const int sdispls[], const MPI_Datatype st[], void *out, const int rcounts[],
+				const int rdispls[], const MPI_Datatype rt[], struct px_comm *c)
+{
+	struct px_sched *s = px_sched_new(c, PX_COLL_ALLTOALLW);
+	struct side send = { 0 }, recv;
+
+	if (s && (in == MPI_IN_PLACE || general(s, &send, scounts, sdispls, st)) && general(s, &recv, rcounts, rdispls, rt))
+		exchange(s, in, &send, out, &recv);
+	return s;
+}
+
+int px_Alltoall(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount, MPI_Datatype rt, struct px_comm *c)
+{
+	return px_sched_run(build(in, count, t, out, rcount, rt, c), c);
+}
+
+int px_Ialltoall(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount, MPI_Datatype rt, struct px_comm *c, MPI_Request *req)
+{
+	return px_sched_start(build(in, count, t, out, rcount, rt, c), c, req);
+}
+
+int px_Alltoallv(const void *in, const int scounts[], const int sdispls[], MPI_Datatype t, void *out, const int rcounts[], const int rdispls[],
+		 MPI_Datatype rt, struct px_comm *c)
+{
+	return px_sched_run(build_v(in, scounts, sdispls, t, out, rcounts, rdispls, rt, c), c);
+}
+
+int px_Ialltoallv(const void *in, const int scounts[], const int sdispls[], MPI_Datatype t, void *out, const int rcounts[], const int rdispls[],
+		  MPI_Datatype rt, struct px_comm *c, MPI_Request *req)
+{
+	return px_sched_start(build_v(in, scounts, sdispls, t, out, rcounts, rdispls, rt, c), c, req);
+}
+
+int px_Alltoallw(const void *in, const int scounts[], const int sdispls[], const MPI_Datatype st[], void *out, const int rcounts[],
+		 const int rdispls[], const MPI_Datatype rt[], struct px_comm *c)
+{
+	return px_sched_run(build_w(in, scounts, sdispls, st, out, rcounts, rdispls, rt, c), c);
+}
+
+int px_Ialltoallw(const void *in, const int scounts[], const int sdispls[], const MPI_Datatype st[], void *out, const int rcounts[],
+		  const int rdispls[], const MPI_Datatype rt[], struct px_comm *c, MPI_Request *req)
+{
+	return px_sched_start(build_w(in, scounts, sdispls, st, out, rcounts, rdispls, rt, c), c, req);
+}

@@ -1,0 +1,31 @@
+/* coll.h: the builders that add one operation's steps to a schedule, for those who compose them.
+ *
+ * Sites are the parts of the communicator; the leader of a part is its lowest rank, native rank 0.
+ * Buffers are addressed as in MPI; MPI_IN_PLACE is resolved by the callers.
+ */
+#ifndef PX_COLL_H
+#define PX_COLL_H
+
+#include "sched.h"
+
+/* px_coll_bcast: from comm rank root. One wide-area message to each other site. */
+void px_coll_bcast(struct px_sched *s, void *buf, MPI_Count count, MPI_Datatype t, int root);
+
+/* px_coll_allgather: every rank has bytes[rank] bytes at mine; all get all, in rank order, at all.
+ * bytes[] is the same everywhere and must live as long as the schedule. */
+void px_coll_allgather(struct px_sched *s, const void *mine, const MPI_Count *bytes, void *all);
+
+/* px_coll_allreduce, px_coll_reduce: rank order is kept unless op commutes; the same bits at all ranks. */
+void px_coll_reduce(struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int root);
+void px_coll_allreduce(struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op);
+
+/* px_copy: count elements of t from one buffer to another. MPI error code. */
+int px_copy(const void *from, void *to, MPI_Count count, MPI_Datatype t);
+
+/* px_coll_root_ok: raise MPI_ERR_ROOT unless 0 <= root < size. */
+int px_coll_root(struct px_comm *c, int root);
+
+/* The native rank of this site's head in an operation rooted at comm rank root, and the comm rank of another site's. */
+int px_coll_head(const struct px_comm *c, int part, int root);
+
+#endif

@@ -1,0 +1,200 @@
+/* gather.c: gather(v) and scatter(v): native inside the root's site, one message per remote rank (flat is
+ * wide-area optimal in latency; fewer messages come with the wide-area collectives).
+ */
+#include "bind.h"
+#include "coll.h"
+#include "comm.h"
+#include "datatype.h"
+#include "vendor.h"
+
+/* Blocks of the root's buffer: rank r has count_of(r) elements at displ_of(r) elements. */
+struct layout {
+	const int *counts, *displs; /* NULL: regular, `each` elements per rank */
+	MPI_Count each;
+};
+
+static MPI_Count count_of(const struct layout *l, int r)
+{
+	return l->counts ? l->counts[r] : l->each;
+}
+
+static MPI_Count displ_of(const struct layout *l, int r)
+{
+	return l->displs ? l->displs[r] : l->each * r;
+}
+
+/* Counts and displacements of the local members, for the native call. */
+static int *local_layout(struct px_sched *s, const struct layout *l)
+{
+	struct px_comm *c = px_sched_comm(s);
+	int *v = px_sched_temp(s, 2 * (size_t)c->nlocal * sizeof *v);
+
+	for (int i = 0; v && i < c->nlocal; i++) {
+		int r = c->rank_of_local[i];
+
+		if (count_of(l, r) > 0x7fffffff || displ_of(l, r) > 0x7fffffff)
+			px_sched_fail(s, MPI_ERR_COUNT);
+		v[i] = (int)count_of(l, r);
+		v[c->nlocal + i] = (int)displ_of(l, r);
+	}
+	return v;
+}
+
+static void gather(struct px_sched *s, const void *in, MPI_Count count, MPI_Datatype t, void *out, const struct layout *l,
+		   MPI_Datatype rt, int root)
+{
+	struct px_comm *c = px_sched_comm(s);
+	struct px_call k = { .kind = PX_CALL_GATHERV, .s = in, .count = count, .type = t, .r = out, .rtype = rt, .root = c->lrank_of[root] };
+
+	if (c->lrank_of[root] < 0) {
+		px_sched_send(s, in, count, t, root);
+		return;
+	}
+	if (c->rank == root) {
+		int *v = local_layout(s, l);
+
+		if (!v || !px_sched_ok(s))
+			return;
+		k.rcounts = v;
+		k.rdispls = v + c->nlocal;
+		for (int r = 0; r < c->size; r++)
+			if (c->lrank_of[r] < 0)
+				px_sched_recv(s, (char *)out + displ_of(l, r) * px_type_get(rt)->extent, count_of(l, r), rt, r);
+	}
+	px_sched_native(s, &k);
+}
+
+static void scatter(struct px_sched *s, const void *in, const struct layout *l, MPI_Datatype t, void *out, MPI_Count rcount,
+		    MPI_Datatype rt, int root)
+{
+	struct px_comm *c = px_sched_comm(s);
+	struct px_call k = { .kind = PX_CALL_SCATTERV, .s = in, .type = t, .r = out, .rcount = rcount, .rtype = rt, .root = c->lrank_of[root] };
+
+	if (c->lrank_of[root] < 0) {
+		px_sched_recv(s, out, rcount, rt, root);
+		return;
+	}
+	if (c->rank == root) {
+		int *v = local_layout(s, l);
+
+		if (!v || !px_sched_ok(s))
+			return;
+		k.scounts = v;
+		k.sdispls = v + c->nlocal;
+		for (int r = 0; r < c->size; r++)
+			if (c->lrank_of[r] < 0)
+				px_sched_send(s, (const char *)in + displ_of(l, r) * px_type_get(t)->extent, count_of(l, r), t, r);
+	}
+	px_sched_native(s, &k);
+}
+
+/* Arguments that this rank must have valid: its own side, and the root's side at the root. */
+static int check(struct px_comm *c, int root, const void *mine, MPI_Count count, MPI_Datatype t, const struct layout *l, MPI_Datatype at_root)
+{
+	int rc = px_coll_root(c, root);
+
+	if (rc != MPI_SUCCESS)
+		return rc;
+	if (mine != MPI_IN_PLACE && count < 0)
+		return px_raise(c, MPI_ERR_COUNT);
+	if (mine != MPI_IN_PLACE && !px_type_get(t))
+		return px_raise(c, MPI_ERR_TYPE);
+	if (c->rank == root) {
+		if (!px_type_get(at_root))
+			return px_raise(c, MPI_ERR_TYPE);
+		for (int r = 0; r < c->size; r++)
+			if (count_of(l, r) < 0)
+				return px_raise(c, MPI_ERR_COUNT);
+	}
+	return MPI_SUCCESS;
+}
+
+static struct px_sched *build_gather(enum px_coll which, const void *in, MPI_Count count, MPI_Datatype t, void *out, const struct layout *l,
+				     MPI_Datatype rt, int root, struct px_comm *c)
+{
+	struct px_sched *s = px_sched_new(c, which);
+
+	if (s)
+		gather(s, in, count, t, out, l, rt, root);
+	return s;
+}
+
+static struct px_sched *build_scatter(enum px_coll which, const void *in, const struct layout *l, MPI_Datatype t, void *out, MPI_Count count,
+				      MPI_Datatype rt, int root, struct px_comm *c)
+{
+	struct px_sched *s = px_sched_new(c, which);
+
+	if (s)
+		scatter(s, in, l, t, out, count, rt, root);
+	return s;
+}
+
+int px_Gather(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount, MPI_Datatype rt, int root, struct px_comm *c)
+{
+	struct layout l = { NULL, NULL, rcount };
+	int rc = check(c, root, in, count, t, &l, rt);
+
+	return rc != MPI_SUCCESS ? rc : px_sched_run(build_gather(PX_COLL_GATHER, in, count, t, out, &l, rt, root, c), c);
+}
+
+int px_Igather(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount, MPI_Datatype rt, int root, struct px_comm *c,
+	       MPI_Request *req)
+{
+	struct layout l = { NULL, NULL, rcount };
+	int rc = check(c, root, in, count, t, &l, rt);
+
+	return rc != MPI_SUCCESS ? rc : px_sched_start(build_gather(PX_COLL_GATHER, in, count, t, out, &l, rt, root, c), c, req);
+}
+
+int px_Gatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const int counts[], const int displs[], MPI_Datatype rt, int root,
+	       struct px_comm *c)
+{
+	struct layout l = { counts, displs, 0 };
+	int rc = check(c, root, in, count, t, &l, rt);
+
+	return rc != MPI_SUCCESS ? rc : px_sched_run(build_gather(PX_COLL_GATHERV, in, count, t, out, &l, rt, root, c), c);
+}
+
+int px_Igatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const int counts[], const int displs[], MPI_Datatype rt, int root,
+		struct px_comm *c, MPI_Request *req)
+{
+	struct layout l = { counts, displs, 0 };
+	int rc = check(c, root, in, count, t, &l, rt);
+
+	return rc != MPI_SUCCESS ? rc : px_sched_start(build_gather(PX_COLL_GATHERV, in, count, t, out, &l, rt, root, c), c, req);
+}
+
+int px_Scatter(const void *in, MPI_Count scount, MPI_Datatype t, void *out, MPI_Count count, MPI_Datatype rt, int root, struct px_comm *c)
+{
+	struct layout l = { NULL, NULL, scount };
+	int rc = check(c, root, out, count, rt, &l, t);
+
+	return rc != MPI_SUCCESS ? rc : px_sched_run(build_scatter(PX_COLL_SCATTER, in, &l, t, out, count, rt, root, c), c);
+}
+
+int px_Iscatter(const void *in, MPI_Count scount, MPI_Datatype t, void *out, MPI_Count count, MPI_Datatype rt, int root, struct px_comm *c,
+		MPI_Request *req)
+{
+	struct layout l = { NULL, NULL, scount };
+	int rc = check(c, root, out, count, rt, &l, t);
+
+	return rc != MPI_SUCCESS ? rc : px_sched_start(build_scatter(PX_COLL_SCATTER, in, &l, t, out, count, rt, root, c), c, req);
+}
+
+int px_Scatterv(const void *in, const int counts[], const int displs[], MPI_Datatype t, void *out, MPI_Count count, MPI_Datatype rt, int root,
+		struct px_comm *c)
+{
+	struct layout l = { counts, displs, 0 };
+	int rc = check(c, root, out, count, rt, &l, t);
+
+	return rc != MPI_SUCCESS ? rc : px_sched_run(build_scatter(PX_COLL_SCATTERV, in, &l, t, out, count, rt, root, c), c);
+}
+
+int px_Iscatterv(const void *in, const int counts[], const int displs[], MPI_Datatype t, void *out, MPI_Count count, MPI_Datatype rt, int root,
+		 struct px_comm *c, MPI_Request *req)
+{
+	struct layout l = { counts, displs, 0 };
+	int rc = check(c, root, out, count, rt, &l, t);
+
+	return rc != MPI_SUCCESS ? rc : px_sched_start(build_scatter(PX_COLL_SCATTERV, in, &l, t, out, count, rt, root, c), c, req);
+}

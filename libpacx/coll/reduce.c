@@ -1,0 +1,327 @@
+/* reduce.c: reduce, allreduce, reduce_scatter(_block), scan, exscan.
+ *
+ * Design. Where sites hold consecutive ranks ("blocked") or the operator commutes, each site
+ * reduces natively to its leader and the partial results are combined in site order, by everybody who needs
+ * the result in the same order: so all ranks get the same bits. Otherwise the operands
+ * are brought together and applied in rank order (MPI standard 5.9.1: an operator is associative; only a
+ * commutative one may change the order).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bind.h"
+#include "coll.h"
+#include "comm.h"
+#include "datatype.h"
+#include "request.h"
+#include "vendor.h"
+
+int px_copy(const void *from, void *to, MPI_Count count, MPI_Datatype t)
+{
+	const struct px_type *p = px_type_get(t);
+	void *packed;
+	int rc;
+
+	if (from == to || count == 0)
+		return MPI_SUCCESS;
+	if (p->contig) {
+		memmove(to, from, (size_t)(count * p->size));
+		return MPI_SUCCESS;
+	}
+	packed = malloc((size_t)(count * p->size));
+	if (!packed)
+		return MPI_ERR_NO_MEM;
+	rc = px_type_pack(from, count, t, packed);
+	if (rc == MPI_SUCCESS)
+		rc = px_type_unpack(packed, (uint64_t)(count * p->size), to, count, t);
+	free(packed);
+	return rc;
+}
+
+/* in op inout -> inout, in pieces that an int can count. */
+static int apply(const void *in, void *inout, MPI_Count count, MPI_Datatype t, MPI_Op op)
+{
+	const MPI_Count step = 1 << 30;
+	MPI_Aint extent = (MPI_Aint)px_type_get(t)->extent;
+	int rc = MPI_SUCCESS;
+
+	for (MPI_Count i = 0; i < count && rc == MPI_SUCCESS; i += step) {
+		MPI_Count n = count - i < step ? count - i : step;
+
+		rc = px_n.Reduce_local((const char *)in + i * extent, (char *)inout + i * extent, (int)n, t, op);
+	}
+	return rc;
+}
+
+/* Operands in order: out = part[0] op part[1] op ... part[n-1]; parts are overwritten. */
+struct fold {
+	void **part;
+	int n;
+	void *out;
+	MPI_Count count;
+	MPI_Datatype t;
+	MPI_Op op;
+};
+
+static int fold(struct px_sched *s, void *arg)
+{
+	struct fold *f = arg;
+	int rc = MPI_SUCCESS;
+
+	(void)s;
+	for (int i = f->n - 2; i >= 0 && rc == MPI_SUCCESS; i--) {
+		rc = apply(f->part[i], f->part[f->n - 1], f->count, f->t, f->op);
+	}
+	return rc == MPI_SUCCESS ? px_copy(f->part[f->n - 1], f->out, f->count, f->t) : rc;
+}
+
+static struct fold *fold_new(struct px_sched *s, int n, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op)
+{
+	struct fold *f = px_sched_temp(s, sizeof *f);
+
+	if (!f)
+		return NULL;
+	*f = (struct fold){ px_sched_temp(s, (size_t)n * sizeof *f->part), n, out, count, t, op };
+	for (int i = 0; f->part && i < n; i++)
+		f->part[i] = px_sched_temp_typed(s, count, t);
+	return px_sched_ok(s) ? f : NULL;
+}
+
+static bool by_site(const struct px_comm *c, MPI_Op op)
+{
+	int commutes = 0;
+
+	return c->blocked || (px_n.Op_commutative(op, &commutes) == MPI_SUCCESS && commutes);
+}
+
+/* Reduce the members of this site to its head. */
+static void reduce_here(struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int head)
+{
+	px_sched_native(s, &(struct px_call){ .kind = PX_CALL_REDUCE, .s = in, .r = out, .count = count, .type = t, .op = op, .root = head });
+	px_sched_round(s);
+}
+
+/* All operands to root, applied in rank order there. */
+static void reduce_in_order(struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int root)
+{
+	struct px_comm *c = px_sched_comm(s);
+	struct fold *f;
+
+	px_sched_send(s, in, count, t, root);
+	if (c->rank == root && (f = fold_new(s, c->size, out, count, t, op))) {
+		for (int r = 0; r < c->size; r++)
+			px_sched_recv(s, f->part[r], count, t, r);
+		px_sched_round(s);
+		px_sched_call(s, fold, f);
+	}
+	px_sched_round(s);
+}
+
+void px_coll_reduce(struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int root)
+{
+	struct px_comm *c = px_sched_comm(s);
+	int head = px_coll_head(c, c->self, root);
+	struct fold *f = NULL;
+	void *mine = NULL;
+
+	if (!by_site(c, op)) {
+		reduce_in_order(s, in, out, count, t, op, root);
+		return;
+	}
+	if (c->rank == root) {
+		f = fold_new(s, c->nparts, out, count, t, op);
+		mine = f ? f->part[c->self] : NULL;
+	} else if (c->rank == head) {
+		mine = px_sched_temp_typed(s, count, t);
+	}
+	if (!px_sched_ok(s))
+		return;
+	if (c->rank == root)
+		for (int p = 0; p < c->nparts; p++)
+			if (p != c->self)
+				px_sched_recv(s, f->part[p], count, t, c->part[p].ranks[0]);
+	reduce_here(s, in, mine, count, t, op, c->lrank_of[head]);
+	if (c->rank == root)
+		px_sched_call(s, fold, f);
+	else if (c->rank == head)
+		px_sched_send(s, mine, count, t, root);
+	px_sched_round(s);
+}
+
+void px_coll_allreduce(struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op)
+{
+	struct px_comm *c = px_sched_comm(s);
+	struct fold *f = NULL;
+
+	if (!by_site(c, op)) {
+		px_coll_reduce(s, in, out, count, t, op, 0);
+		px_coll_bcast(s, out, count, t, 0);
+		return;
+	}
+	if (c->lrank == 0) {
+		f = fold_new(s, c->nparts, out, count, t, op);
+		if (!f)
+			return;
+	}
+	reduce_here(s, in, f ? f->part[c->self] : NULL, count, t, op, 0);
+	if (f) {
+		for (int p = 0; p < c->nparts; p++) {
+			if (p == c->self)
+				continue;
+			px_sched_send(s, f->part[c->self], count, t, c->part[p].ranks[0]);
+			px_sched_recv(s, f->part[p], count, t, c->part[p].ranks[0]);
+		}
+		px_sched_round(s);
+		px_sched_call(s, fold, f);
+		px_sched_round(s);
+	}
+	px_sched_native(s, &(struct px_call){ .kind = PX_CALL_BCAST, .r = out, .count = count, .type = t, .root = 0 });
+	px_sched_round(s);
+}
+
+static int check(struct px_comm *c, MPI_Count count, MPI_Datatype t, MPI_Op op)
+{
+	if (count < 0)
+		return px_raise(c, MPI_ERR_COUNT);
+	if (!px_type_get(t))
+		return px_raise(c, MPI_ERR_TYPE);
+	return op == MPI_OP_NULL ? px_raise(c, MPI_ERR_OP) : MPI_SUCCESS;
+}
+
+static struct px_sched *build_reduce(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int root, struct px_comm *c)
+{
+	struct px_sched *s = px_sched_new(c, PX_COLL_REDUCE);
+
+	if (s)
+		px_coll_reduce(s, in == MPI_IN_PLACE ? out : in, out, count, t, op, root);
+	return s;
+}
+
+int px_Reduce(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int root, struct px_comm *c)
+{
+	int rc = check(c, count, t, op);
+
+	if (rc == MPI_SUCCESS)
+		rc = px_coll_root(c, root);
+	return rc != MPI_SUCCESS ? rc : px_sched_run(build_reduce(in, out, count, t, op, root, c), c);
+}
+
+int px_Ireduce(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int root, struct px_comm *c, MPI_Request *req)
+{
+	int rc = check(c, count, t, op);
+
+	if (rc == MPI_SUCCESS)
+		rc = px_coll_root(c, root);
+	return rc != MPI_SUCCESS ? rc : px_sched_start(build_reduce(in, out, count, t, op, root, c), c, req);
+}
+
+static struct px_sched *build_allreduce(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c)
+{
+	struct px_sched *s = px_sched_new(c, PX_COLL_ALLREDUCE);
+
+	if (s)
+		px_coll_allreduce(s, in == MPI_IN_PLACE ? out : in, out, count, t, op);
+	return s;
+}
+
+int px_Allreduce(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c)
+{
+	int rc = check(c, count, t, op);
+
+	return rc != MPI_SUCCESS ? rc : px_sched_run(build_allreduce(in, out, count, t, op, c), c);
+}
+
+int px_Iallreduce(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c, MPI_Request *req)
+{
+	int rc = check(c, count, t, op);
+
+	return rc != MPI_SUCCESS ? rc : px_sched_start(build_allreduce(in, out, count, t, op, c), c, req);
+}
+
+/* Reduce-scatter: all reduce everything, each keeps its block. */
+struct block {
+	const void *from;
+	void *to;
+	MPI_Count count;
+	MPI_Datatype t;
+};
+
+static int keep_block(struct px_sched *s, void *arg)
+{
+	struct block *b = arg;
+
+	(void)s;
+	return px_copy(b->from, b->to, b->count, b->t);
+}
+
+static struct px_sched *build_reduce_scatter(enum px_coll which, const void *in, void *out, MPI_Count total, MPI_Count start,
+					     MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c)
+{
+	struct px_sched *s = px_sched_new(c, which);
+	struct block *b = s ? px_sched_temp(s, sizeof *b) : NULL;
+	char *all = b ? px_sched_temp_typed(s, total, t) : NULL;
+
+	if (!all)
+		return s;
+	px_coll_allreduce(s, in == MPI_IN_PLACE ? out : in, all, total, t, op);
+	*b = (struct block){ all + start * px_type_get(t)->extent, out, count, t };
+	px_sched_call(s, keep_block, b);
+	return s;
+}
+
+/* The number of elements before this rank's and in all; MPI error code, raised. */
+static int blocks(const int counts[], struct px_comm *c, MPI_Count *start, MPI_Count *total)
+{
+	*total = *start = 0;
+	for (int r = 0; r < c->size; r++) {
+		if (counts[r] < 0)
+			return px_raise(c, MPI_ERR_COUNT);
+		if (r == c->rank)
+			*start = *total;
+		*total += counts[r];
+	}
+	return MPI_SUCCESS;
+}
+
+int px_Reduce_scatter(const void *in, void *out, const int counts[], MPI_Datatype t, MPI_Op op, struct px_comm *c)
+{
+	MPI_Count start, total;
+	int rc = check(c, 0, t, op);
+
+	if (rc == MPI_SUCCESS)
+		rc = blocks(counts, c, &start, &total);
+	if (rc != MPI_SUCCESS)
+		return rc;
+	return px_sched_run(build_reduce_scatter(PX_COLL_REDUCE_SCATTER, in, out, total, start, counts[c->rank], t, op, c), c);
+}
+
+int px_Ireduce_scatter(const void *in, void *out, const int counts[], MPI_Datatype t, MPI_Op op, struct px_comm *c, MPI_Request *req)
+{
+	MPI_Count start, total;
+	int rc = check(c, 0, t, op);
+
+	if (rc == MPI_SUCCESS)
+		rc = blocks(counts, c, &start, &total);
+	if (rc != MPI_SUCCESS)
+		return rc;
+	return px_sched_start(build_reduce_scatter(PX_COLL_REDUCE_SCATTER, in, out, total, start, counts[c->rank], t, op, c), c, req);
+}
+
+int px_Reduce_scatter_block(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c)
+{
+	int rc = check(c, count, t, op);
+
+	if (rc != MPI_SUCCESS)
+		return rc;
+	return px_sched_run(build_reduce_scatter(PX_COLL_REDUCE_SCATTER_BLOCK, in, out, count * c->size, count * c->rank, count, t, op, c), c);
+}
+
+int px_Ireduce_scatter_block(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c, MPI_Request *req)
+{
+	int rc = check(c, count, t, op);
+
+	if (rc != MPI_SUCCESS)
+		return rc;
+	return px_sched_start(build_reduce_scatter(PX_COLL_REDUCE_SCATTER_BLOCK, in, out, count * c->size, count * c->rank, count, t, op, c),
+			      c, req);
+}

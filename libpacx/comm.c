@@ -1,0 +1,273 @@
+/* comm.c: see comm.h. The object; its constructors are in comm_make.c. */
+#include "comm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bind.h"
+#include "channel.h"
+#include "comm_find.h"
+#include "err.h"
+#include "sched.h"
+#include "state.h"
+#include "topo.h"
+#include "vendor.h"
+
+static uint64_t next_ctx;
+
+uint64_t px_ctx_candidate(void)
+{
+	/* This rank's number in the upper half makes ids of different ranks differ; 2^31 ids per rank. */
+	next_ctx += 2;
+	return ((uint64_t)px.grank + 1) << 32 | next_ctx;
+}
+
+bool px_comm_spans(int size, const int *grank)
+{
+	for (int i = 0; i < size; i++)
+		if (px_world_site(px.world, grank[i]) != px_world_site(px.world, grank[0]))
+			return true;
+	return false;
+}
+
+static void comm_free(struct px_comm *c)
+{
+	if (c->part)
+		for (int i = 0; i < c->nparts; i++)
+			free(c->part[i].ranks);
+	free(c->part);
+	free(c->part_of);
+	free(c->grank);
+	free(c->lrank_of);
+	free(c->rank_of);
+	free(c->rank_of_local);
+	px_topo_free(c->topo);
+	free(c);
+}
+
+/* The sites with members, in site order. */
+static int parts_make(struct px_comm *c)
+{
+	int nsites = px.world->nsites;
+	int *count = calloc((size_t)nsites, sizeof *count);
+	int *at = calloc((size_t)nsites, sizeof *at);
+
+	c->part = calloc((size_t)nsites, sizeof *c->part);
+	if (!count || !at || !c->part)
+		goto fail;
+	for (int r = 0; r < c->size; r++)
+		count[px_world_site(px.world, c->grank[r])]++;
+	for (int s = 0; s < nsites; s++) {
+		struct px_part *p = &c->part[c->nparts];
+
+		if (count[s] == 0)
+			continue;
+		at[s] = c->nparts;
+		if (s == px.site)
+			c->self = c->nparts;
+		c->nparts++;
+		p->site = s;
+		p->ranks = malloc((size_t)count[s] * sizeof *p->ranks);
+		if (!p->ranks)
+			goto fail;
+	}
+	for (int r = 0; r < c->size; r++) {
+		struct px_part *p = &c->part[at[px_world_site(px.world, c->grank[r])]];
+
+		c->part_of[r] = (int)(p - c->part);
+		p->ranks[p->count++] = r;
+	}
+	c->blocked = true;
+	for (int r = 1; r < c->size; r++)
+		c->blocked &= c->part_of[r] >= c->part_of[r - 1];
+	free(count);
+	free(at);
+	return PX_OK;
+fail:
+	free(count);
+	free(at);
+	return PX_ENOMEM;
+}
+
+struct px_comm *px_comm_new(MPI_Comm native, uint64_t ctx, int size, const int *grank)
+{
+	struct px_comm *c = calloc(1, sizeof *c);
+
+	if (!c)
+		return NULL;
+	c->native = native;
+	c->ctx = ctx;
+	c->size = size;
+	c->refs = 1;
+	c->rank = -1;
+	c->grank = malloc((size_t)size * sizeof *c->grank);
+	c->lrank_of = malloc((size_t)size * sizeof *c->lrank_of);
+	c->part_of = malloc((size_t)size * sizeof *c->part_of);
+	c->rank_of_local = malloc((size_t)size * sizeof *c->rank_of_local);
+	c->rank_of = malloc((size_t)px.world->nranks * sizeof *c->rank_of);
+	if (!c->grank || !c->lrank_of || !c->part_of || !c->rank_of_local || !c->rank_of)
+		goto fail;
+	memset(c->rank_of, -1, (size_t)px.world->nranks * sizeof *c->rank_of);
+	for (int r = 0; r < size; r++) {
+		c->grank[r] = grank[r];
+		c->rank_of[grank[r]] = r;
+		c->lrank_of[r] = -1;
+		if (px_is_local(grank[r])) {
+			c->rank_of_local[c->nlocal] = r;
+			c->lrank_of[r] = c->nlocal++;
+		}
+		if (grank[r] == px.grank) {
+			c->rank = r;
+			c->lrank = c->lrank_of[r];
+		}
+	}
+	if (parts_make(c) < 0)
+		goto fail;
+	px_match_init(&c->p2p, c);
+	px_match_init(&c->coll, c);
+	if (px_channel_ctx_add(ctx, &c->p2p) < 0)
+		goto fail;
+	if (px_channel_ctx_add(ctx | 1, &c->coll) < 0)
+		goto fail_ctx;
+	if (px_comm_insert(native, c) < 0)
+		goto fail_coll;
+	return c;
+
+fail_coll:
+	px_channel_ctx_del(ctx | 1);
+fail_ctx:
+	px_channel_ctx_del(ctx);
+fail:
+	comm_free(c);
+	return NULL;
+}
+
+void px_comm_hold(struct px_comm *c)
+{
+	c->refs++;
+}
+
+void px_comm_drop(struct px_comm *c)
+{
+	if (--c->refs > 0)
+		return;
+	px_channel_ctx_del(c->ctx);
+	px_channel_ctx_del(c->ctx | 1);
+	px_channel_drain(&c->p2p);
+	px_comm_remove(c->native);
+	px_n.Comm_free(&c->native);
+	comm_free(c);
+}
+
+int px_raise(struct px_comm *c, int code)
+{
+	/* WORLD's handler must see MPI_COMM_WORLD, the handle that the application knows. */
+	px_n.Comm_call_errhandler(c->native == px_world_native ? MPI_COMM_WORLD : c->native, code);
+	return code;
+}
+
+int px_unsupported(struct px_comm *c, const char *name)
+{
+	px_log(PX_LOG_ERROR, "rank %d: %s is not supported on a communicator that spans sites", px.grank, name);
+	if (c)
+		return px_raise(c, MPI_ERR_UNSUPPORTED_OPERATION);
+	px_n.Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_UNSUPPORTED_OPERATION);
+	return MPI_ERR_UNSUPPORTED_OPERATION;
+}
+
+int px_Comm_size(struct px_comm *c, int *size)
+{
+	*size = c->size;
+	return MPI_SUCCESS;
+}
+
+int px_Comm_rank(struct px_comm *c, int *rank)
+{
+	*rank = c->rank;
+	return MPI_SUCCESS;
+}
+
+int px_Comm_test_inter(struct px_comm *c, int *flag)
+{
+	(void)c;
+	*flag = 0;
+	return MPI_SUCCESS;
+}
+
+int px_Comm_remote_size(struct px_comm *c, int *size)
+{
+	(void)size;
+	return px_raise(c, MPI_ERR_COMM); /* not an intercommunicator */
+}
+
+int px_Comm_free(MPI_Comm *comm)
+{
+	struct px_comm *c = px_comm_find(*comm);
+
+	if (!c)
+		return px_n.Comm_free(comm);
+	if (c->native == px_world_native)
+		return px_raise(c, MPI_ERR_COMM);
+	c->freed = true;
+	*comm = MPI_COMM_NULL;
+	px_comm_drop(c);
+	return MPI_SUCCESS;
+}
+
+int px_Comm_disconnect(MPI_Comm *comm)
+{
+	struct px_comm *c = px_comm_find(*comm);
+
+	if (!c)
+		return px_n.Comm_disconnect(comm);
+	return px_Comm_free(comm);
+}
+
+int px_Comm_compare(MPI_Comm a, MPI_Comm b, int *result)
+{
+	struct px_comm *x = px_comm_find(a), *y = px_comm_find(b);
+
+	if (!x && !y)
+		return px_n.Comm_compare(a, b, result);
+	if (a == b) {
+		*result = MPI_IDENT;
+	} else if (!x || !y || x->size != y->size) {
+		*result = MPI_UNEQUAL; /* one spans sites and the other does not, or the sizes differ */
+	} else {
+		*result = MPI_CONGRUENT;
+		for (int r = 0; r < x->size; r++) {
+			if (y->rank_of[x->grank[r]] < 0) {
+				*result = MPI_UNEQUAL;
+				break;
+			}
+			if (y->grank[r] != x->grank[r])
+				*result = MPI_SIMILAR;
+		}
+	}
+	return MPI_SUCCESS;
+}
+
+/* Predefined attributes live on the vendor's own WORLD; TAG_UB must hold at every site. */
+int px_Comm_get_attr(MPI_Comm comm, int keyval, void *value, int *flag)
+{
+	switch (keyval) {
+	case MPI_TAG_UB:
+		*(int **)value = &px.tag_ub;
+		*flag = 1;
+		return MPI_SUCCESS;
+	case MPI_HOST:
+	case MPI_IO:
+	case MPI_WTIME_IS_GLOBAL:
+	case MPI_UNIVERSE_SIZE:
+	case MPI_APPNUM:
+	case MPI_LASTUSEDCODE:
+		return px_n.Comm_get_attr(MPI_COMM_WORLD, keyval, value, flag);
+	default:
+		return px_n.Comm_get_attr(comm, keyval, value, flag);
+	}
+}
+
+int px_Attr_get(MPI_Comm comm, int keyval, void *value, int *flag)
+{
+	return px_Comm_get_attr(comm, keyval, value, flag);
+}

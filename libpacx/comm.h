@@ -1,0 +1,68 @@
+/* comm.h: the communicator object: a native communicator of the local members plus what the
+ * native MPI does not know: global ranks, context id, sites.
+ *
+ * Only communicators that span sites have a px_comm; it is found by the handle of its
+ * native communicator (comm_find.h), which is the handle the application holds (or, for
+ * MPI_COMM_WORLD, px_world_native). Reference counted: the handle and each pending operation hold one.
+ */
+#ifndef PX_COMM_H
+#define PX_COMM_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "match.h"
+
+/* The members of one site in one communicator. */
+struct px_part {
+	int site;
+	int count;
+	int *ranks;  /* [count] comm ranks in rising order; ranks[0] is the leader */
+};
+
+struct px_sched;
+struct px_topo;
+
+struct px_comm {
+	MPI_Comm native;      /* the members at this site */
+	uint64_t ctx;         /* even; ctx | 1 is the context of collectives */
+	int refs;
+	bool freed;
+	int size, rank;
+	int nlocal, lrank;
+	int *grank;           /* [size] comm rank -> global rank */
+	int *lrank_of;        /* [size] comm rank -> rank in native, -1 = at another site */
+	int *rank_of;         /* [world size] global rank -> comm rank, -1 = no member */
+	int *rank_of_local;   /* [nlocal] rank in native -> comm rank */
+	int nparts, self;     /* sites with members, in site order; index of ours */
+	struct px_part *part;
+	int *part_of;         /* [size] comm rank -> index in part */
+	bool blocked;         /* the ranks of every site are consecutive and sites follow in rank order */
+	struct px_match p2p, coll;
+	struct px_sched *first, *last; /* collectives in the order called; only the first runs */
+	uint32_t seq;         /* collectives started so far */
+	struct px_topo *topo; /* Cartesian or graph topology, or NULL */
+};
+
+/* px_comm_new: communicator over `size` global ranks (copied), native = its members here (taken over),
+ * whose native ranks must be in the order of grank[]. Registers contexts and the handle. NULL: out of memory. */
+struct px_comm *px_comm_new(MPI_Comm native, uint64_t ctx, int size, const int *grank);
+void px_comm_hold(struct px_comm *c);
+void px_comm_drop(struct px_comm *c);
+
+/* px_comm_spans: do these global ranks live at more than one site? */
+bool px_comm_spans(int size, const int *grank);
+
+/* px_ctx_candidate: a context id never used before in this job, even, made without communication. */
+uint64_t px_ctx_candidate(void);
+
+/* px_raise: call c's error handler with an MPI error class of ours; returns code (when the handler returns). */
+int px_raise(struct px_comm *c, int code);
+/* px_unsupported: raise "MPI_X is not supported on a communicator that spans sites". */
+int px_unsupported(struct px_comm *c, const char *name);
+
+/* px_comm_agree: collective over c: all contribute `bytes` bytes, all get all, in rank order. MPI error code. */
+int px_comm_agree(struct px_comm *c, const void *mine, int bytes, void *all);
+
+#endif

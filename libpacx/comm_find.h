@@ -1,0 +1,86 @@
+/* comm_find.h: from a native communicator handle to the struct px_comm behind it.
+ *
+ * Owns the table. Every trampoline looks up here first, so reading takes no lock and, as long as no communicator
+ * spans sites, not even a probe. Written under px_lock by px_comm_insert and px_comm_remove only. A reader never
+ * sees a half-written entry: the object is stored before its key, a removed key stays with no object, and a table
+ * that has been outgrown is kept as long as other threads may still read it.
+ */
+#ifndef PX_COMM_FIND_H
+#define PX_COMM_FIND_H
+
+#include <mpi.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct px_comm;
+
+#define PX_LIKELY(x) __builtin_expect(!!(x), 1)
+#define PX_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+extern MPI_Comm px_world_native; /* what MPI_COMM_WORLD means: itself until init.c has split it */
+extern bool px_active;           /* PACX_SITE is set: this process belongs to a PACX job */
+extern _Atomic int px_duty;      /* remote operations that need this process's progress: never block natively */
+
+#define PX_MAP(c) ((c) == MPI_COMM_WORLD ? px_world_native : (c))
+
+struct px_find_slot {
+	_Atomic uintptr_t key; /* the handle; 0 = never used */
+	struct px_comm *_Atomic comm; /* NULL = removed */
+};
+
+struct px_find_table {
+	struct px_find_table *older; /* outgrown, maybe still read */
+	unsigned shift;              /* 64 - log2(slots) */
+	unsigned used;               /* slots with a key, removed ones included; at most half */
+	struct px_find_slot slot[];
+};
+
+extern _Atomic unsigned px_find_live; /* communicators in the table */
+extern struct px_find_table *_Atomic px_find_table;
+
+static inline size_t px_find_hash(uintptr_t key, unsigned shift)
+{
+	return (size_t)((uint64_t)key * UINT64_C(0x9E3779B97F4A7C15) >> shift); /* Fibonacci hashing (Knuth 6.4) */
+}
+
+/* px_spanning: does this world span sites? The same answer at every rank from Init to Finalize, since MPI_COMM_WORLD itself is in
+ * the table then. */
+static inline bool px_spanning(void)
+{
+	return atomic_load_explicit(&px_find_live, memory_order_relaxed) != 0;
+}
+
+/* px_comm_find: the object of a native handle, or NULL when that does not span sites. Lock-free. */
+static inline struct px_comm *px_comm_find(MPI_Comm native)
+{
+	uintptr_t key = (uintptr_t)native, k;
+	struct px_find_table *t;
+	size_t mask, i;
+
+	if (PX_LIKELY(atomic_load_explicit(&px_find_live, memory_order_acquire) == 0))
+		return NULL;
+	t = atomic_load_explicit(&px_find_table, memory_order_acquire);
+	mask = ((size_t)1 << (64 - t->shift)) - 1;
+	for (i = px_find_hash(key, t->shift);; i = (i + 1) & mask) {
+		k = atomic_load_explicit(&t->slot[i].key, memory_order_acquire);
+		if (k == 0)
+			return NULL;
+		if (k == key)
+			return atomic_load_explicit(&t->slot[i].comm, memory_order_acquire);
+	}
+}
+
+/* px_must_poll: may a native call not block, because remote operations need progress meanwhile? */
+static inline bool px_must_poll(void)
+{
+	return atomic_load_explicit(&px_duty, memory_order_relaxed) != 0;
+}
+
+/* px_comm_insert: native now stands for c (replaces). 0 or PX_ENOMEM. Under px_lock. */
+int px_comm_insert(MPI_Comm native, struct px_comm *c);
+/* px_comm_remove: forget native; fine if unknown. Under px_lock. */
+void px_comm_remove(MPI_Comm native);
+
+#endif

@@ -1,0 +1,307 @@
+/* comm_make.c: constructors of communicators from those that span sites.
+ *
+ * Design. Every constructor first lets all members learn what they need in one allgather
+ * (px_comm_agree), including a fresh context id from each of them: the new communicator takes the id offered by
+ * its rank 0. After that all members are inside the call, so the blocking native constructor that follows can
+ * wait for nobody who waits for us. The result is a native communicator when its members are at one site.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bind.h"
+#include "coll/coll.h"
+#include "comm.h"
+#include "endian.h"
+#include "group.h"
+#include "request.h"
+#include "state.h"
+#include "topo.h"
+#include "vendor.h"
+
+/* native is the native communicator of this site's part of the new one; *out gets what the application holds. */
+static int adopt(struct px_comm *parent, MPI_Comm native, uint64_t ctx, int size, const int *grank, MPI_Comm *out)
+{
+	if (px_comm_spans(size, grank) && !px_comm_new(native, ctx, size, grank)) {
+		px_n.Comm_free(&native);
+		return px_raise(parent, MPI_ERR_NO_MEM);
+	}
+	*out = native;
+	return MPI_SUCCESS;
+}
+
+/* Everybody's context id candidate; the result is that of comm rank `who`. */
+static int agree_ctx(struct px_comm *c, int who, uint64_t *ctx)
+{
+	uint8_t mine[8], *all = malloc((size_t)c->size * sizeof mine);
+	int rc;
+
+	if (!all)
+		return px_raise(c, MPI_ERR_NO_MEM);
+	px_put64(mine, px_ctx_candidate());
+	rc = px_comm_agree(c, mine, sizeof mine, all);
+	if (rc == MPI_SUCCESS)
+		*ctx = px_get64(all + 8 * who);
+	free(all);
+	return rc;
+}
+
+static int dup_finish(struct px_comm *c, MPI_Comm native, uint64_t ctx, MPI_Comm *out)
+{
+	struct px_comm *d;
+	int rc = adopt(c, native, ctx, c->size, c->grank, out);
+
+	if (rc != MPI_SUCCESS || !c->topo)
+		return rc;
+	d = px_comm_find(native);
+	d->topo = px_topo_copy(c->topo);
+	return d->topo ? MPI_SUCCESS : px_raise(c, MPI_ERR_NO_MEM);
+}
+
+int px_Comm_dup(struct px_comm *c, MPI_Comm *out)
+{
+	MPI_Comm native;
+	uint64_t ctx;
+	int rc = agree_ctx(c, 0, &ctx);
+
+	if (rc == MPI_SUCCESS)
+		rc = px_n.Comm_dup(c->native, &native);
+	return rc == MPI_SUCCESS ? dup_finish(c, native, ctx, out) : rc;
+}
+
+int px_Comm_dup_with_info(struct px_comm *c, MPI_Info info, MPI_Comm *out)
+{
+	MPI_Comm native;
+	uint64_t ctx;
+	int rc = agree_ctx(c, 0, &ctx);
+
+	if (rc == MPI_SUCCESS)
+		rc = px_n.Comm_dup_with_info(c->native, info, &native);
+	return rc == MPI_SUCCESS ? dup_finish(c, native, ctx, out) : rc;
+}
+
+struct idup {
+	uint8_t ctx[8];
+	MPI_Comm native, *out;
+};
+
+static int idup_finish(struct px_sched *s, void *arg)
+{
+	struct idup *d = arg;
+
+	return dup_finish(px_sched_comm(s), d->native, px_get64(d->ctx), d->out);
+}
+
+int px_Comm_idup(struct px_comm *c, MPI_Comm *out, MPI_Request *req)
+{
+	struct px_sched *s = px_sched_new(c, PX_COLL_COMM);
+	struct idup *d = s ? px_sched_temp(s, sizeof *d) : NULL;
+
+	if (d) {
+		d->out = out;
+		if (c->rank == 0)
+			px_put64(d->ctx, px_ctx_candidate());
+		px_coll_bcast(s, d->ctx, sizeof d->ctx, MPI_BYTE, 0);
+		px_sched_native(s, &(struct px_call){ .kind = PX_CALL_DUP, .newcomm = &d->native });
+		px_sched_round(s);
+		px_sched_call(s, idup_finish, d);
+	}
+	return px_sched_start(s, c, req);
+}
+
+/* What each rank says in MPI_Comm_split. */
+struct claim {
+	bool in;
+	int color, key, rank;
+	uint64_t ctx;
+};
+
+#define CLAIM_BYTES 24
+
+static int by_key(const void *a, const void *b)
+{
+	const struct claim *x = a, *y = b;
+
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	return x->rank - y->rank;
+}
+
+/* Members of my colour in their new order. *n = 0 when I am in none. MPI error code, raised. */
+static int claims(struct px_comm *c, int color, int key, struct claim **members, int *n)
+{
+	uint8_t mine[CLAIM_BYTES] = { 0 }, *all = malloc((size_t)c->size * CLAIM_BYTES);
+	struct claim *v = malloc((size_t)c->size * sizeof *v);
+	int rc = MPI_ERR_NO_MEM;
+
+	if (!all || !v) {
+		px_raise(c, rc);
+		goto fail;
+	}
+	px_put32(mine, color != MPI_UNDEFINED); /* the constant itself is the vendor's own */
+	px_put32(mine + 4, (uint32_t)color);
+	px_put32(mine + 8, (uint32_t)key);
+	px_put64(mine + 16, px_ctx_candidate());
+	rc = px_comm_agree(c, mine, CLAIM_BYTES, all);
+	if (rc != MPI_SUCCESS)
+		goto fail;
+	*n = 0;
+	for (int r = 0; r < c->size && color != MPI_UNDEFINED; r++) {
+		const uint8_t *p = all + (size_t)r * CLAIM_BYTES;
+
+		if (px_get32(p) && (int)px_get32(p + 4) == color)
+			v[(*n)++] = (struct claim){ true, color, (int)px_get32(p + 8), r, px_get64(p + 16) };
+	}
+	qsort(v, (size_t)*n, sizeof *v, by_key);
+	free(all);
+	*members = v;
+	return MPI_SUCCESS;
+fail:
+	free(all);
+	free(v);
+	return rc;
+}
+
+int px_Comm_split(struct px_comm *c, int color, int key, MPI_Comm *out)
+{
+	struct claim *v;
+	MPI_Comm native;
+	int n, rc, me = 0, *grank;
+
+	if (color < 0 && color != MPI_UNDEFINED)
+		return px_raise(c, MPI_ERR_ARG);
+	rc = claims(c, color, key, &v, &n);
+	if (rc != MPI_SUCCESS)
+		return rc;
+	grank = malloc((size_t)(n + 1) * sizeof *grank);
+	for (int i = 0; i < n && grank; i++) {
+		grank[i] = c->grank[v[i].rank];
+		if (v[i].rank == c->rank)
+			me = i;
+	}
+	rc = grank ? px_n.Comm_split(c->native, color, me, &native) : px_raise(c, MPI_ERR_NO_MEM);
+	if (rc == MPI_SUCCESS && n == 0)
+		*out = MPI_COMM_NULL;
+	else if (rc == MPI_SUCCESS)
+		rc = adopt(c, native, v[0].ctx, n, grank, out);
+	free(grank);
+	free(v);
+	return rc;
+}
+
+/* All local members have entered: the native constructor that follows waits for nobody who waits for us. */
+static int meet_here(struct px_comm *c)
+{
+	MPI_Request req;
+	int rc = px_n.Ibarrier(c->native, &req);
+
+	return rc == MPI_SUCCESS ? px_wait_native(&req, MPI_STATUS_IGNORE) : rc;
+}
+
+int px_Comm_split_type(struct px_comm *c, int type, int key, MPI_Info info, MPI_Comm *out)
+{
+	/* What processes can share never reaches beyond a site. */
+	int rc = meet_here(c);
+
+	return rc == MPI_SUCCESS ? px_n.Comm_split_type(c->native, type, key, info, out) : rc;
+}
+
+/* Global ranks of group as a subset of c; comm rank of its first member. MPI error code, raised. */
+static int subset(struct px_comm *c, MPI_Group group, int *n, int **grank, int *first)
+{
+	int rc = group == MPI_GROUP_NULL ? MPI_ERR_GROUP : px_group_list(group, n, grank);
+
+	if (rc != MPI_SUCCESS)
+		return px_raise(c, rc);
+	for (int i = 0; i < *n; i++) {
+		if ((*grank)[i] < 0 || c->rank_of[(*grank)[i]] < 0) {
+			free(*grank);
+			return px_raise(c, MPI_ERR_GROUP);
+		}
+	}
+	*first = *n > 0 ? c->rank_of[(*grank)[0]] : 0;
+	return MPI_SUCCESS;
+}
+
+static bool member(int n, const int *grank)
+{
+	for (int i = 0; i < n; i++)
+		if (grank[i] == px.grank)
+			return true;
+	return false;
+}
+
+int px_Comm_create(struct px_comm *c, MPI_Group group, MPI_Comm *out)
+{
+	MPI_Group local;
+	MPI_Comm native;
+	uint64_t ctx;
+	int n, first, *grank, rc = subset(c, group, &n, &grank, &first);
+
+	if (rc != MPI_SUCCESS)
+		return rc;
+	rc = agree_ctx(c, first, &ctx);
+	if (rc == MPI_SUCCESS)
+		rc = px_group_native(n, grank, &local);
+	if (rc == MPI_SUCCESS)
+		rc = px_n.Comm_create(c->native, local, &native);
+	if (rc == MPI_SUCCESS) {
+		if (local != MPI_GROUP_EMPTY)
+			px_n.Group_free(&local);
+		if (member(n, grank))
+			rc = adopt(c, native, ctx, n, grank, out);
+		else
+			*out = MPI_COMM_NULL;
+	}
+	free(grank);
+	return rc;
+}
+
+/* The members meet at the first of them, who sends everybody the context id. Only members take part. Messages go in
+ * the collective context with negative tags, which no schedule uses. */
+static int group_ctx(struct px_comm *c, int n, const int *grank, int tag, uint64_t *ctx)
+{
+	bool first = grank[0] == px.grank;
+	uint8_t mine[8] = { 0 };
+	int rc = MPI_SUCCESS;
+
+	if (first) {
+		px_put64(mine, px_ctx_candidate());
+		for (int i = 1; i < n && rc == MPI_SUCCESS; i++)
+			rc = px_internal_recv(c, NULL, 0, c->rank_of[grank[i]], -1 - tag);
+		for (int i = 1; i < n && rc == MPI_SUCCESS; i++)
+			rc = px_internal_send(c, mine, sizeof mine, c->rank_of[grank[i]], -1 - tag);
+	} else {
+		rc = px_internal_send(c, NULL, 0, c->rank_of[grank[0]], -1 - tag);
+		if (rc == MPI_SUCCESS)
+			rc = px_internal_recv(c, mine, sizeof mine, c->rank_of[grank[0]], -1 - tag);
+	}
+	*ctx = px_get64(mine);
+	return rc == MPI_SUCCESS ? rc : px_raise(c, rc);
+}
+
+int px_Comm_create_group(struct px_comm *c, MPI_Group group, int tag, MPI_Comm *out)
+{
+	MPI_Group local;
+	MPI_Comm native;
+	uint64_t ctx = 0;
+	int n, first, *grank, rc = subset(c, group, &n, &grank, &first);
+
+	if (rc != MPI_SUCCESS)
+		return rc;
+	if (!member(n, grank)) {
+		*out = MPI_COMM_NULL;
+		free(grank);
+		return MPI_SUCCESS;
+	}
+	rc = group_ctx(c, n, grank, tag, &ctx);
+	if (rc == MPI_SUCCESS)
+		rc = px_group_native(n, grank, &local);
+	if (rc == MPI_SUCCESS) {
+		rc = px_n.Comm_create_group(c->native, local, tag, &native);
+		px_n.Group_free(&local);
+	}
+	if (rc == MPI_SUCCESS)
+		rc = adopt(c, native, ctx, n, grank, out);
+	free(grank);
+	return rc;
+}

@@ -1,0 +1,438 @@
+/* complete.c: the MPI_Wait and MPI_Test families, over any mixture of native and own requests.
+ *
+ * Design: a call without any request of ours goes to the native function when nothing else needs
+ * progress. Otherwise the requests are sorted into two sides (struct mix): ours are looked at with px_req_test,
+ * the native ones with one native Testall/Testany/Testsome per round, which treats inactive
+ * and null requests as the standard says.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bind.h"
+#include "comm.h"
+#include "lock.h"
+#include "request.h"
+#include "vendor.h"
+#include "wait.h"
+
+static void empty_status(MPI_Status *status)
+{
+	if (status != MPI_STATUS_IGNORE) {
+		struct px_req r;
+
+		px_req_set_status(&r, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
+		px_status_copy(status, &r.status);
+	}
+}
+
+static bool asleep(const struct px_req *r)
+{
+	return r->persistent && !r->active;
+}
+
+int px_Wait(MPI_Request *req, MPI_Status *status)
+{
+	struct px_req *r = px_req_find(*req);
+
+	if (!r)
+		return px_duty == 0 && !px_threaded ? px_n.Wait(req, status) : px_wait_native(req, status);
+	if (asleep(r)) {
+		empty_status(status);
+		return MPI_SUCCESS;
+	}
+	px_req_wait(r);
+	return px_req_finish(r, req, status);
+}
+
+int px_Test(MPI_Request *req, int *flag, MPI_Status *status)
+{
+	struct px_req *r = px_req_find(*req);
+
+	px_progress();
+	if (!r)
+		return px_n.Test(req, flag, status);
+	if (asleep(r)) {
+		*flag = 1;
+		empty_status(status);
+		return MPI_SUCCESS;
+	}
+	*flag = px_req_test(r);
+	return *flag ? px_req_finish(r, req, status) : MPI_SUCCESS;
+}
+
+int px_Request_get_status(MPI_Request req, int *flag, MPI_Status *status)
+{
+	struct px_req *r = px_req_find(req);
+
+	px_progress();
+	if (!r)
+		return px_n.Request_get_status(req, flag, status);
+	if (asleep(r)) {
+		*flag = 1;
+		empty_status(status);
+	} else {
+		*flag = px_req_test(r);
+		if (*flag)
+			px_status_copy(status, &r->status);
+	}
+	return MPI_SUCCESS;
+}
+
+struct mix {
+	int n;            /* requests in all */
+	int nn, no;       /* native, own */
+	MPI_Request *nat; /* [nn] */
+	int *nat_at;      /* [nn] index in the caller's array */
+	struct px_req **own; /* [no] */
+	int *own_at;
+	MPI_Status *nat_st;  /* [nn] */
+	int *nat_idx;        /* [nn] for Testsome */
+	void *memory;
+};
+
+static int mix_init(struct mix *m, int n, const MPI_Request *req)
+{
+	size_t each = sizeof *m->nat + sizeof *m->own + sizeof *m->nat_st + 3 * sizeof(int);
+	size_t k = (size_t)n + 1;
+	char *p = malloc(k * each);
+
+	if (!p)
+		return MPI_ERR_NO_MEM;
+	memset(m, 0, sizeof *m);
+	m->memory = p;
+	m->n = n;
+	m->own = (struct px_req **)(void *)p;
+	p += k * sizeof *m->own;
+	m->nat = (MPI_Request *)(void *)p;
+	p += k * sizeof *m->nat;
+	m->nat_st = (MPI_Status *)(void *)p;
+	p += k * sizeof *m->nat_st;
+	m->nat_at = (int *)(void *)p;
+	m->own_at = m->nat_at + k;
+	m->nat_idx = m->own_at + k;
+	for (int i = 0; i < n; i++) {
+		struct px_req *r = px_req_find(req[i]);
+
+		if (r) {
+			m->own[m->no] = r;
+			m->own_at[m->no++] = i;
+		} else {
+			m->nat[m->nn] = req[i];
+			m->nat_at[m->nn++] = i;
+		}
+	}
+	return MPI_SUCCESS;
+}
+
+static void mix_free(struct mix *m, MPI_Request *req)
+{
+	for (int i = 0; i < m->nn; i++)
+		req[m->nat_at[i]] = m->nat[i];
+	free(m->memory);
+}
+
+/* Is the whole array the native MPI's business? */
+static bool all_native(int n, const MPI_Request *req)
+{
+	if (px_duty != 0 || px_threaded)
+		return false;
+	for (int i = 0; i < n; i++)
+		if (px_req_find(req[i]))
+			return false;
+	return true;
+}
+
+static bool own_done(struct mix *m)
+{
+	bool all = true;
+
+	for (int i = 0; i < m->no; i++)
+		all &= asleep(m->own[i]) || px_req_test(m->own[i]);
+	return all;
+}
+
+/* Complete one own request of an array; its error goes to the status when there is one. Returns the error. */
+static int finish_one(struct px_req *r, MPI_Request *handle, MPI_Status *status, struct px_comm **failed)
+{
+	int error = r->error;
+
+	if (asleep(r)) {
+		empty_status(status);
+		if (status != MPI_STATUS_IGNORE)
+			status->MPI_ERROR = MPI_SUCCESS;
+		return MPI_SUCCESS;
+	}
+	if (error != MPI_SUCCESS && !r->raised && !*failed) {
+		*failed = r->c;
+		px_comm_hold(r->c);
+	}
+	r->raised = true; /* reported once, for the array */
+	px_req_finish(r, handle, status);
+	if (status != MPI_STATUS_IGNORE)
+		status->MPI_ERROR = error;
+	return error;
+}
+
+/* The array call has failed: tell the error handler of the first communicator concerned. */
+static int raise_array(struct px_comm *failed, int rc)
+{
+	if (failed) {
+		px_raise(failed, rc);
+		px_comm_drop(failed);
+	}
+	return rc;
+}
+
+static int finish_all(struct mix *m, MPI_Request *req, MPI_Status *statuses, int nat_rc)
+{
+	struct px_comm *failed = NULL;
+	bool bad = nat_rc != MPI_SUCCESS;
+	bool want = statuses != MPI_STATUSES_IGNORE;
+
+	for (int i = 0; i < m->nn && want; i++) {
+		MPI_Status *to = &statuses[m->nat_at[i]];
+
+		*to = m->nat_st[i];
+		if (nat_rc == MPI_SUCCESS)
+			to->MPI_ERROR = MPI_SUCCESS;
+	}
+	for (int i = 0; i < m->no; i++)
+		bad |= finish_one(m->own[i], &req[m->own_at[i]], want ? &statuses[m->own_at[i]] : MPI_STATUS_IGNORE, &failed) != MPI_SUCCESS;
+	return bad ? raise_array(failed, MPI_ERR_IN_STATUS) : MPI_SUCCESS;
+}
+
+int px_Waitall(int n, MPI_Request req[], MPI_Status statuses[])
+{
+	struct px_wait w;
+	struct mix m;
+	int rc = MPI_SUCCESS, flag = 0;
+
+	if (n <= 0 || all_native(n, req))
+		return px_n.Waitall(n, req, statuses);
+	if (mix_init(&m, n, req) != MPI_SUCCESS)
+		return MPI_ERR_NO_MEM;
+	px_wait_init(&w);
+	flag = m.nn == 0;
+	for (;;) {
+		bool own;
+
+		if (!flag) {
+			rc = px_n.Testall(m.nn, m.nat, &flag, m.nat_st);
+			if (rc != MPI_SUCCESS)
+				flag = 1;
+		}
+		own = own_done(&m);
+		if (flag && own)
+			break;
+		px_relax(&w, px_progress());
+	}
+	rc = finish_all(&m, req, statuses, rc);
+	mix_free(&m, req);
+	return rc;
+}
+
+int px_Testall(int n, MPI_Request req[], int *flag, MPI_Status statuses[])
+{
+	struct mix m;
+	int rc = MPI_SUCCESS;
+
+	px_progress();
+	if (n <= 0 || all_native(n, req))
+		return px_n.Testall(n, req, flag, statuses);
+	if (mix_init(&m, n, req) != MPI_SUCCESS)
+		return MPI_ERR_NO_MEM;
+	*flag = own_done(&m);
+	if (*flag && m.nn > 0) {
+		rc = px_n.Testall(m.nn, m.nat, flag, m.nat_st);
+		if (rc != MPI_SUCCESS)
+			*flag = 1;
+	}
+	if (*flag)
+		rc = finish_all(&m, req, statuses, rc);
+	mix_free(&m, req);
+	return rc;
+}
+
+/* One look for MPI_Waitany and MPI_Testany. True: *index (or MPI_UNDEFINED), *status and *rc are set. */
+static bool look_any(struct mix *m, MPI_Request *req, int *index, MPI_Status *status, int *rc)
+{
+	bool active = false;
+	int flag, at;
+
+	for (int i = 0; i < m->no; i++) {
+		struct px_req *r = m->own[i];
+
+		if (asleep(r))
+			continue;
+		active = true;
+		if (px_req_test(r)) {
+			*index = m->own_at[i];
+			*rc = px_req_finish(r, &req[*index], status);
+			return true;
+		}
+	}
+	*rc = px_n.Testany(m->nn, m->nat, &at, &flag, m->nat_st);
+	if (*rc != MPI_SUCCESS || (flag && at != MPI_UNDEFINED)) {
+		*index = at == MPI_UNDEFINED ? MPI_UNDEFINED : m->nat_at[at];
+		px_status_copy(status, &m->nat_st[0]);
+		return true;
+	}
+	if (flag && !active) {
+		*index = MPI_UNDEFINED;
+		empty_status(status);
+		return true;
+	}
+	return false;
+}
+
+int px_Waitany(int n, MPI_Request req[], int *index, MPI_Status *status)
+{
+	struct px_wait w;
+	struct mix m;
+	int rc;
+
+	if (n <= 0 || all_native(n, req))
+		return px_n.Waitany(n, req, index, status);
+	if (mix_init(&m, n, req) != MPI_SUCCESS)
+		return MPI_ERR_NO_MEM;
+	px_wait_init(&w);
+	while (!look_any(&m, req, index, status, &rc))
+		px_relax(&w, px_progress());
+	mix_free(&m, req);
+	return rc;
+}
+
+int px_Testany(int n, MPI_Request req[], int *index, int *flag, MPI_Status *status)
+{
+	struct mix m;
+	int rc;
+
+	px_progress();
+	if (n <= 0 || all_native(n, req))
+		return px_n.Testany(n, req, index, flag, status);
+	if (mix_init(&m, n, req) != MPI_SUCCESS)
+		return MPI_ERR_NO_MEM;
+	*flag = look_any(&m, req, index, status, &rc);
+	if (!*flag)
+		*index = MPI_UNDEFINED;
+	mix_free(&m, req);
+	return rc;
+}
+
+/* One look for MPI_Waitsome and MPI_Testsome. *count = completed, MPI_UNDEFINED when nothing is active. */
+static int look_some(struct mix *m, MPI_Request *req, int *count, int *indices, MPI_Status *statuses)
+{
+	struct px_comm *failed = NULL;
+	bool active = false, bad = false, want = statuses != MPI_STATUSES_IGNORE;
+	int got = 0, k = MPI_UNDEFINED, rc = MPI_SUCCESS;
+
+	if (m->nn > 0) {
+		rc = px_n.Testsome(m->nn, m->nat, &k, m->nat_idx, m->nat_st);
+		bad = rc != MPI_SUCCESS;
+	}
+	for (int i = 0; k != MPI_UNDEFINED && i < k; i++) {
+		indices[got] = m->nat_at[m->nat_idx[i]];
+		if (want) {
+			statuses[got] = m->nat_st[i];
+			if (!bad)
+				statuses[got].MPI_ERROR = MPI_SUCCESS;
+		}
+		got++;
+	}
+	for (int i = 0; i < m->no; i++) {
+		struct px_req *r = m->own[i];
+
+		if (asleep(r))
+			continue;
+		active = true;
+		if (!px_req_test(r))
+			continue;
+		indices[got] = m->own_at[i];
+		bad |= finish_one(r, &req[m->own_at[i]], want ? &statuses[got] : MPI_STATUS_IGNORE, &failed) != MPI_SUCCESS;
+		got++;
+	}
+	*count = !active && k == MPI_UNDEFINED ? MPI_UNDEFINED : got;
+	return bad ? raise_array(failed, MPI_ERR_IN_STATUS) : MPI_SUCCESS;
+}
+
+int px_Waitsome(int n, MPI_Request req[], int *count, int indices[], MPI_Status statuses[])
+{
+	struct px_wait w;
+	struct mix m;
+	int rc;
+
+	if (n <= 0 || all_native(n, req))
+		return px_n.Waitsome(n, req, count, indices, statuses);
+	if (mix_init(&m, n, req) != MPI_SUCCESS)
+		return MPI_ERR_NO_MEM;
+	px_wait_init(&w);
+	while ((rc = look_some(&m, req, count, indices, statuses)) == MPI_SUCCESS && *count == 0)
+		px_relax(&w, px_progress());
+	mix_free(&m, req);
+	return rc;
+}
+
+int px_Testsome(int n, MPI_Request req[], int *count, int indices[], MPI_Status statuses[])
+{
+	struct mix m;
+	int rc;
+
+	px_progress();
+	if (n <= 0 || all_native(n, req))
+		return px_n.Testsome(n, req, count, indices, statuses);
+	if (mix_init(&m, n, req) != MPI_SUCCESS)
+		return MPI_ERR_NO_MEM;
+	rc = look_some(&m, req, count, indices, statuses);
+	mix_free(&m, req);
+	return rc;
+}
+
+int px_Request_free(MPI_Request *req)
+{
+	struct px_req *r = px_req_find(*req);
+
+	if (!r)
+		return px_n.Request_free(req);
+	if (asleep(r))
+		px_req_release(r);
+	else
+		px_req_detach(r);
+	*req = MPI_REQUEST_NULL;
+	return MPI_SUCCESS;
+}
+
+int px_Cancel(MPI_Request *req)
+{
+	struct px_req *r = px_req_find(*req);
+	MPI_Status st;
+	int flag = 0, gone = 0;
+
+	if (!r)
+		return px_n.Cancel(req);
+	px_progress();
+	/* Sends are never cancelled (they complete), nor are receives that have matched. */
+	if (r->kind != PX_RECV || asleep(r) || px_req_test(r))
+		return MPI_SUCCESS;
+	if (r->native != MPI_REQUEST_NULL) {
+		px_n.Cancel(&r->native);
+		px_n.Test(&r->native, &flag, &st);
+		if (flag) {
+			px_n.Test_cancelled(&st, &gone);
+			if (!gone) {
+				px_req_native_done(r, &st);
+				return MPI_SUCCESS;
+			}
+		} else {
+			return MPI_SUCCESS; /* matched: its data is on the way */
+		}
+	} else if (!r->posted) {
+		return MPI_SUCCESS;
+	}
+	if (r->posted)
+		px_req_unpost(r);
+	px_req_set_status(r, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
+	px_n.Status_set_cancelled(&r->status, 1);
+	r->cancelled = true;
+	r->done = true;
+	return MPI_SUCCESS;
+}

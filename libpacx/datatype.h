@@ -1,0 +1,34 @@
+/* datatype.h: what the relay must know of an MPI datatype: is it contiguous, how large, and its
+ * bytes in type map order (pack and unpack).
+ *
+ * Owns a cache keyed by the native handle; px_Type_free drops the entry. Datatypes and operators
+ * that the application frees while an operation of ours still needs them are freed later
+ * (MPI standard: a freed datatype lives on until pending communication is complete).
+ */
+#ifndef PX_DATATYPE_H
+#define PX_DATATYPE_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct px_type {
+	MPI_Count size;            /* bytes of data in one element */
+	MPI_Count lb, extent;      /* spacing of elements */
+	MPI_Count true_lb, true_extent;
+	bool contig;               /* n elements are n * size bytes from the buffer address on, in type map order */
+};
+
+/* px_type_get: information on t, borrowed until t is freed. NULL when t is no valid datatype. */
+const struct px_type *px_type_get(MPI_Datatype t);
+
+/* px_type_pack: count elements at buf into out, count * size bytes. 0 or an MPI error code. */
+int px_type_pack(const void *buf, MPI_Count count, MPI_Datatype t, void *out);
+/* px_type_unpack: `bytes` bytes (not more than count * size; may end inside an element) from in
+ * to count elements at buf. 0 or an MPI error code. */
+int px_type_unpack(const void *in, uint64_t bytes, void *buf, MPI_Count count, MPI_Datatype t);
+
+/* px_type_sweep: free what was deferred, when nothing needs it any more. Called when the last operation drops its types. */
+void px_type_sweep(void);
+
+#endif

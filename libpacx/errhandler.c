@@ -1,0 +1,52 @@
+/* errhandler.c: the user's error handlers see MPI_COMM_WORLD, not the native communicator that stands for it.
+ *
+ * A handler gets no argument of its own, so each of the user's functions is put behind one of SLOTS wrappers. A
+ * program with more than SLOTS different handlers gets the native handle in the rest of them, which every MPI function takes.
+ */
+#include "bind.h"
+#include "comm_find.h"
+#include "vendor.h"
+
+#define SLOTS 32
+
+static MPI_Comm_errhandler_function *user[SLOTS];
+
+static void call(int slot, MPI_Comm *comm, int *code)
+{
+	MPI_Comm c = *comm == px_world_native ? MPI_COMM_WORLD : *comm;
+
+	user[slot](&c, code);
+}
+
+/* clang-format off */
+#define EACH(X) \
+	X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) \
+	X(16) X(17) X(18) X(19) X(20) X(21) X(22) X(23) X(24) X(25) X(26) X(27) X(28) X(29) X(30) X(31)
+/* clang-format on */
+
+#define WRAPPER(i) \
+	static void wrapper##i(MPI_Comm *comm, int *code, ...) \
+	{ \
+		call(i, comm, code); \
+	}
+EACH(WRAPPER)
+
+#define NAME(i) wrapper##i,
+static MPI_Comm_errhandler_function *const wrapper[SLOTS] = { EACH(NAME) };
+
+int px_Comm_create_errhandler(MPI_Comm_errhandler_function *fn, MPI_Errhandler *errhandler)
+{
+	int slot = 0;
+
+	while (slot < SLOTS && user[slot] && user[slot] != fn)
+		slot++;
+	if (slot == SLOTS)
+		return px_n.Comm_create_errhandler(fn, errhandler);
+	user[slot] = fn;
+	return px_n.Comm_create_errhandler(wrapper[slot], errhandler);
+}
+
+int px_Errhandler_create(MPI_Comm_errhandler_function *fn, MPI_Errhandler *errhandler)
+{
+	return px_Comm_create_errhandler(fn, errhandler);
+}

@@ -1,0 +1,146 @@
+/* fortran_attr.c: the attribute functions of Fortran, which reach no C function of MPI.
+ *
+ * Both vendors' Fortran attr_{put,get} and comm_{set,get}_attr call internals. Here they are exported under every
+ * name a compiler may call. A user's attribute on MPI_COMM_WORLD goes to the communicator that stands for it; the
+ * predefined ones are read from the vendor's own WORLD, where Open MPI keeps them, except for MPI_TAG_UB, of
+ * which the C body knows the minimum of all sites. Called by Fortran code only; the real function is the next one of the same name.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "bind.h"
+#include "comm_find.h"
+#include "err.h"
+#include "lock.h"
+#include "vendor.h"
+
+typedef void put_fn(MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *ierr);
+typedef void get_fn(MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *flag, MPI_Fint *ierr);
+
+#ifdef OPEN_MPI
+static const char *const front[] = { "libmpi_mpifh.so.40", "libmpi_usempif08.so.40" };
+#else
+static const char *const front[] = { "libmpichfort.so.12", "libmpich.so.12" };
+#endif
+
+static void *next(const char *name)
+{
+	void *p = dlsym(RTLD_NEXT, name), *lib;
+
+	/* A Fortran library that came with a private dlopen is not in the search order after us. */
+	for (size_t i = 0; !p && i < sizeof front / sizeof front[0]; i++) {
+		lib = dlopen(front[i], RTLD_NOLOAD | RTLD_LAZY);
+		if (lib)
+			p = dlsym(lib, name);
+	}
+	if (!p) {
+		px_log(PX_LOG_ERROR, "the MPI library's Fortran function %s is not loaded", name);
+		abort(); /* a Fortran program without its MPI library cannot have called us */
+	}
+	return p;
+}
+
+static MPI_Fint fortran(MPI_Comm comm)
+{
+#ifdef OPEN_MPI
+	return px_n.Comm_c2f(comm);
+#else
+	return (MPI_Fint)comm;
+#endif
+}
+
+/* The C number of a Fortran keyval: MPICH's predefined ones are one apart. */
+static int c_keyval(MPI_Fint keyval)
+{
+#ifdef OPEN_MPI
+	return keyval;
+#else
+	return (keyval & 1) == 0 && keyval > MPI_TAG_UB && keyval <= MPI_APPNUM + 1 ? keyval - 1 : keyval;
+#endif
+}
+
+static bool predefined(int keyval)
+{
+	return keyval == MPI_TAG_UB || keyval == MPI_HOST || keyval == MPI_IO || keyval == MPI_WTIME_IS_GLOBAL ||
+	       keyval == MPI_UNIVERSE_SIZE || keyval == MPI_APPNUM || keyval == MPI_LASTUSEDCODE;
+}
+
+static void put(put_fn *real, MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *ierr)
+{
+	MPI_Fint c = *comm == fortran(MPI_COMM_WORLD) ? fortran(px_world_native) : *comm;
+
+	real(&c, keyval, value, ierr);
+}
+
+/* aint: the value is INTEGER(KIND=MPI_ADDRESS_KIND), not INTEGER. */
+static void get(get_fn *real, bool aint, MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *flag, MPI_Fint *ierr)
+{
+	bool world = *comm == fortran(MPI_COMM_WORLD) || *comm == fortran(px_world_native);
+	bool fixed = predefined(c_keyval(*keyval));
+	MPI_Fint c = world ? fortran(fixed ? MPI_COMM_WORLD : px_world_native) : *comm;
+	int *limit, found = 0;
+
+	real(&c, keyval, value, flag, ierr);
+	if (!px_active || !*flag || c_keyval(*keyval) != MPI_TAG_UB)
+		return;
+	px_lock();
+	if (px_Comm_get_attr(px_world_native, MPI_TAG_UB, (void *)&limit, &found) == MPI_SUCCESS && found) {
+		if (aint)
+			*(MPI_Aint *)value = *limit;
+		else
+			*(MPI_Fint *)value = *limit;
+	}
+	px_unlock();
+}
+
+#define PUT(name) \
+	put_fn name; \
+	void name(MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *ierr) \
+	{ \
+		static put_fn *real; \
+\
+		if (!real) \
+			real = (put_fn *)(uintptr_t)next(#name); \
+		put(real, comm, keyval, value, ierr); \
+	}
+
+#define GET(name, aint) \
+	get_fn name; \
+	void name(MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *flag, MPI_Fint *ierr) \
+	{ \
+		static get_fn *real; \
+\
+		if (!real) \
+			real = (get_fn *)(uintptr_t)next(#name); \
+		get(real, aint, comm, keyval, value, flag, ierr); \
+	}
+
+#define ALL(X, lower, upper) \
+	X(mpi_##lower) X(mpi_##lower##_) X(mpi_##lower##__) X(MPI_##upper) \
+	X(pmpi_##lower) X(pmpi_##lower##_) X(pmpi_##lower##__) X(PMPI_##upper)
+#define GET_FINT(name) GET(name, false)
+#define GET_AINT(name) GET(name, true)
+
+ALL(PUT, attr_put, ATTR_PUT)
+ALL(PUT, comm_set_attr, COMM_SET_ATTR)
+ALL(GET_FINT, attr_get, ATTR_GET)
+ALL(GET_AINT, comm_get_attr, COMM_GET_ATTR)
+
+/* What the mpi_f08 modules call. */
+#ifdef OPEN_MPI
+PUT(ompi_attr_put_f)
+PUT(ompi_comm_set_attr_f)
+GET_FINT(ompi_attr_get_f)
+GET_AINT(ompi_comm_get_attr_f)
+#else
+PUT(mpi_comm_set_attr_f08_)
+GET_AINT(mpi_comm_get_attr_f08_)
+PUT(pmpir_comm_set_attr_f08_)
+GET_AINT(pmpir_comm_get_attr_f08_)
+#endif

@@ -1,0 +1,21 @@
+/* group.h: groups as lists of global ranks.
+ *
+ * A group of ranks of one site is a native group. A group that spans sites is a native token
+ * (a group of one) with the list in a side table. Every function here takes both.
+ */
+#ifndef PX_GROUP_H
+#define PX_GROUP_H
+
+#include <mpi.h>
+
+/* px_group_new: a group of these global ranks, in this order (copied). MPI error code. */
+int px_group_new(int size, const int *grank, MPI_Group *group);
+
+/* px_group_list: global ranks of a group (allocated, free it), -1 for a process outside this world. MPI error code. */
+int px_group_list(MPI_Group group, int *size, int **grank);
+
+/* px_group_native: group as a native group of its members at this site, in group order (free with px_n.Group_free
+ * unless MPI_GROUP_EMPTY). */
+int px_group_native(int size, const int *grank, MPI_Group *native);
+
+#endif

@@ -1,0 +1,273 @@
+/* init.c: start and end: from the native MPI_Init to a world that spans sites, and back.
+ *
+ * Without PACX_SITE in the environment the library is inert and the program runs natively.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "attr.h"
+#include "bind.h"
+#include "channel.h"
+#include "comm.h"
+#include "err.h"
+#include "lock.h"
+#include "sched.h"
+#include "state.h"
+#include "wait.h"
+
+#define WORLD_CTX 2 /* below all that px_ctx_candidate makes */
+
+struct px_state px;
+
+static int env_int(const char *a, const char *b, int otherwise)
+{
+	const char *v = getenv(a);
+
+	if (!v)
+		v = getenv(b);
+	return v ? atoi(v) : otherwise;
+}
+
+/* Single-executable start: the launcher started the application in the place of the daemons, too.
+ * The daemons' ranks become pacxd here, before the native MPI_Init. */
+static void become_daemon(void)
+{
+	const char *form = getenv("PACX_FORM"), *order = getenv("PACX_DAEMONS");
+	int rank = env_int("OMPI_COMM_WORLD_RANK", "PMI_RANK", -1);
+	int size = env_int("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", -1);
+	int daemons = 2 * env_int("PACX_GATEWAYS", "PACX_GATEWAYS", 1);
+	bool first = order && strcmp(order, "first") == 0;
+	char path[4096];
+	char *argv[] = { "pacxd", NULL };
+	Dl_info self;
+	const char *slash;
+
+	if (!form || strcmp(form, "single") != 0)
+		return;
+	if (rank < 0 || size < 0) {
+		px_log(PX_LOG_ERROR, "this launcher tells no rank before MPI_Init; start the daemons with {pacxd} in the start command");
+		_exit(1);
+	}
+	if (first ? rank >= daemons : rank < size - daemons)
+		return;
+	if (!dladdr((void *)(uintptr_t)become_daemon, &self) || !(slash = strrchr(self.dli_fname, '/')))
+		self.dli_fname = "./", slash = self.dli_fname + 1;
+	snprintf(path, sizeof path, "%.*s/pacx/pacxd-" PX_VENDOR, (int)(slash - self.dli_fname), self.dli_fname);
+	unsetenv("LD_PRELOAD");
+	execv(path, argv);
+	px_log(PX_LOG_ERROR, "rank %d should be a daemon but %s cannot be executed: %s", rank, path, strerror(errno));
+	_exit(1);
+}
+
+static void fatal(const char *what)
+{
+	px_log(PX_LOG_ERROR, "%s", what);
+	px_n.Abort(MPI_COMM_WORLD, 1);
+	abort(); /* the native Abort does not return */
+}
+
+/* The world map comes from the out-daemon when all sites are there (its deadline ends the wait). */
+static void world_receive(void)
+{
+	struct px_wait w;
+	MPI_Request req;
+	int len = 0, flag = 0;
+	uint8_t *bytes;
+
+	px_wait_init(&w);
+	px_n.Ibcast(&len, 1, MPI_INT, px.map.out[0], px.map.relay, &req);
+	while (px_n.Test(&req, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && !flag)
+		px_wait_idle(&w);
+	bytes = len > 0 ? malloc((size_t)len) : NULL;
+	if (!bytes)
+		fatal("no world map from the out-daemon");
+	px_n.Ibcast(bytes, len, MPI_BYTE, px.map.out[0], px.map.relay, &req);
+	flag = 0;
+	while (px_n.Test(&req, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && !flag)
+		px_wait_idle(&w);
+	if (px_world_get(bytes, (size_t)len, &px.world) < 0)
+		fatal("the world map from the out-daemon is malformed; please report this");
+	free(bytes);
+}
+
+static void stdin_from_fifo(void)
+{
+	const char *path = getenv("PACX_STDIN");
+	int fd;
+
+	if (!path || px.grank != 0)
+		return;
+	fd = open(path, O_RDONLY);
+	if (fd < 0 || dup2(fd, 0) < 0)
+		px_log(PX_LOG_WARN, "rank 0: standard input from %s: %s", path, strerror(errno));
+	if (fd > 0)
+		close(fd);
+}
+
+static void world_make(void)
+{
+	int *grank;
+
+	px.site = px.world->self;
+	px_n.Comm_rank(px.map.apps, &px.lrank);
+	px.grank = px.world->base[px.site] + px.lrank;
+	px.tag_ub = px.world->site[0].tag_ub;
+	for (int i = 1; i < px.world->nsites; i++)
+		if (px.world->site[i].tag_ub < px.tag_ub)
+			px.tag_ub = px.world->site[i].tag_ub;
+	if (px.world->base[px.site + 1] - px.world->base[px.site] != px.map.nranks)
+		fatal("the number of ranks started differs from the hostfile");
+	px_n.Comm_set_name(px.map.apps, "MPI_COMM_WORLD");
+	if (px_channel_open() < 0)
+		fatal("cannot open the channel to the daemons");
+	px.on = true;
+	px_world_native = px.map.apps;
+	if (px.world->nsites == 1)
+		return;
+	grank = malloc((size_t)px.world->nranks * sizeof *grank);
+	for (int i = 0; grank && i < px.world->nranks; i++)
+		grank[i] = i;
+	if (!grank || !px_comm_new(px.map.apps, WORLD_CTX, px.world->nranks, grank))
+		fatal("out of memory");
+	free(grank);
+}
+
+static void start(void)
+{
+	char who[96];
+
+	snprintf(who, sizeof who, "pacx[%s]", getenv("PACX_SITE"));
+	px_log_init(who, PX_LOG_INFO);
+	px_vendor_seal();
+	/* The launcher's process on this node is our parent: when it dies nobody is left to end us. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	px_wait_setup(1, false);
+	if (px_attach_roles(PX_ROLE_APP, &px.map) < 0)
+		fatal("cannot set up the native job");
+	if (px.map.gateways == 0)
+		fatal("no relay daemons in this site's job: the start command must start {daemons} x {pacxd} beside the program");
+	px_wait_setup(px.map.procs_here, false);
+	world_receive();
+	world_make();
+	stdin_from_fifo();
+}
+
+static bool under_pacx(void)
+{
+	const char *site = getenv("PACX_SITE");
+
+	return site && *site && px_vendor_load() == PX_OK;
+}
+
+int px_Init(int *argc, char ***argv)
+{
+	bool active = under_pacx();
+	int rc;
+
+	if (active)
+		become_daemon();
+	rc = px_n.Init(argc, argv);
+	if (active && rc == MPI_SUCCESS)
+		start();
+	return rc;
+}
+
+int px_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+	bool active = under_pacx();
+	int rc;
+
+	if (active)
+		become_daemon();
+	rc = px_n.Init_thread(argc, argv, required, provided);
+	if (active && rc == MPI_SUCCESS) {
+		start();
+		px_threaded = *provided == MPI_THREAD_MULTIPLE;
+	}
+	return rc;
+}
+
+int px_Initialized(int *flag)
+{
+	return px_n.Initialized(flag);
+}
+
+int px_Finalized(int *flag)
+{
+	return px_n.Finalized(flag);
+}
+
+static const char *const coll_name[] = {
+#define X(up, low) #low,
+	PX_COLLS(X)
+#undef X
+};
+
+/* Counters of this site's ranks, added up: calls and depth are the largest of any rank. */
+static void report(void)
+{
+	unsigned long long sum[2 * PX_COLL_COUNT] = { 0 }, max[2 * PX_COLL_COUNT] = { 0 }, mine[2 * PX_COLL_COUNT], tops[2 * PX_COLL_COUNT];
+	char json[PX_INLINE_MAX];
+	size_t len = 0;
+
+	if (!getenv("PACX_STATS"))
+		return;
+	for (int i = 0; i < PX_COLL_COUNT; i++) {
+		mine[2 * i] = px_coll_stat[i].messages;
+		mine[2 * i + 1] = px_coll_stat[i].bytes;
+		tops[2 * i] = px_coll_stat[i].calls;
+		tops[2 * i + 1] = px_coll_stat[i].depth;
+	}
+	px_n.Reduce(mine, sum, 2 * PX_COLL_COUNT, MPI_UNSIGNED_LONG_LONG, MPI_SUM, 0, px.map.apps);
+	px_n.Reduce(tops, max, 2 * PX_COLL_COUNT, MPI_UNSIGNED_LONG_LONG, MPI_MAX, 0, px.map.apps);
+	if (px.lrank != 0)
+		return;
+	len = (size_t)snprintf(json, sizeof json, "{");
+	for (int i = 0; i < PX_COLL_COUNT; i++)
+		if (max[2 * i] > 0 && len < sizeof json)
+			len += (size_t)snprintf(json + len, sizeof json - len, "%s\"%s\":[%llu,%llu,%llu,%llu]", len > 1 ? "," : "", coll_name[i],
+						max[2 * i], sum[2 * i], sum[2 * i + 1], max[2 * i + 1]);
+	if (len + 2 < sizeof json) {
+		memcpy(json + len, "}", 2);
+		px_channel_stats(json);
+	}
+}
+
+int px_Finalize(void)
+{
+	if (!px.on)
+		return px_n.Finalize();
+	px_lock();
+	px_attr_finalize();
+	px_buffered_wait();
+	if (px.world->nsites > 1) {
+		struct px_coll_stat keep = px_coll_stat[PX_COLL_BARRIER];
+
+		px_Barrier(px_comm_find(px_world_native)); /* all have stopped sending when the channel closes */
+		px_coll_stat[PX_COLL_BARRIER] = keep;      /* not the application's */
+	}
+	report();
+	px_channel_close();
+	px.on = false;
+	px_unlock();
+	return px_n.Finalize();
+}
+
+int px_Abort(MPI_Comm comm, int code)
+{
+	char why[80];
+
+	(void)comm;
+	if (!px.on)
+		return px_n.Abort(comm, code);
+	snprintf(why, sizeof why, "MPI_Abort(%d) by rank %d", code, px.grank);
+	px_channel_abort(code, why);
+	return MPI_SUCCESS;
+}

@@ -1,0 +1,399 @@
+/* p2p.c: blocking and nonblocking sends and receives on communicators that span sites.
+ *
+ * "Local or remote" is decided in exactly two places: px_send_start for sends and
+ * px_recv_start for receives. A receive is local (native), remote (posted with us), or, from any
+ * source, a pair of both: whichever matches first cancels the other (MPI standard 3.5: order is
+ * kept per sender, and a sender is either local or remote).
+ */
+#include "p2p.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bind.h"
+#include "channel.h"
+#include "comm.h"
+#include "datatype.h"
+#include "lock.h"
+#include "native.h"
+#include "state.h"
+
+/* May a native call block here? Not while others wait for our progress, nor with the lock held. */
+static bool may_block(void)
+{
+	return px_duty == 0 && !px_threaded;
+}
+
+int px_check_args(struct px_comm *c, const void *buf, MPI_Count count, MPI_Datatype t, int peer, int tag, bool recv)
+{
+	(void)buf;
+	if (count < 0)
+		return px_raise(c, MPI_ERR_COUNT);
+	if (t == MPI_DATATYPE_NULL)
+		return px_raise(c, MPI_ERR_TYPE);
+	if (peer != MPI_PROC_NULL && !(recv && peer == MPI_ANY_SOURCE) && (peer < 0 || peer >= c->size))
+		return px_raise(c, MPI_ERR_RANK);
+	if (!(recv && tag == MPI_ANY_TAG) && (tag < 0 || tag > px.tag_ub))
+		return px_raise(c, MPI_ERR_TAG);
+	return MPI_SUCCESS;
+}
+
+static int native_isend(struct px_req *r, int to)
+{
+	MPI_Comm n = r->c->native;
+
+	switch (r->mode) {
+	case PX_BUFFERED:
+		return PX_N(Ibsend, r->buf, r->count, r->type, to, r->tag, n, &r->native);
+	case PX_SYNCHRONOUS:
+		return PX_N(Issend, r->buf, r->count, r->type, to, r->tag, n, &r->native);
+	case PX_READY:
+		return PX_N(Irsend, r->buf, r->count, r->type, to, r->tag, n, &r->native);
+	default:
+		return PX_N(Isend, r->buf, r->count, r->type, to, r->tag, n, &r->native);
+	}
+}
+
+/* The status of a send says only that it was not cancelled. */
+int px_send_start(struct px_req *r)
+{
+	int rc;
+
+	r->kind = PX_SEND;
+	px_req_set_status(r, MPI_PROC_NULL, MPI_ANY_TAG, 0);
+	if (r->peer == MPI_PROC_NULL) {
+		r->done = true;
+		return MPI_SUCCESS;
+	}
+	if (r->c->lrank_of[r->peer] >= 0) {
+		rc = native_isend(r, r->c->lrank_of[r->peer]);
+		r->raised = true;
+		return rc;
+	}
+	rc = px_channel_send(r, r->c->ctx, r->c->grank[r->peer], 0);
+	return rc == MPI_SUCCESS ? rc : px_raise(r->c, rc);
+}
+
+int px_recv_start(struct px_req *r)
+{
+	struct px_comm *c = r->c;
+	bool any = r->peer == MPI_ANY_SOURCE;
+	struct px_msg *u;
+	int rc;
+
+	r->kind = PX_RECV;
+	if (r->peer == MPI_PROC_NULL) {
+		px_req_set_status(r, MPI_PROC_NULL, MPI_ANY_TAG, 0);
+		r->done = true;
+		return MPI_SUCCESS;
+	}
+	if (!any && c->lrank_of[r->peer] >= 0)
+		return PX_N(Irecv, r->buf, r->count, r->type, c->lrank_of[r->peer], r->tag, c->native, &r->native);
+	if (!px_type_get(r->type))
+		return px_raise(c, MPI_ERR_TYPE);
+	px_req_hold_types(r);
+	u = px_match_find(&c->p2p, r->peer, r->tag, true);
+	if (u) {
+		px_channel_take(r, u);
+		return MPI_SUCCESS;
+	}
+	if (any) {
+		rc = PX_N(Irecv, r->buf, r->count, r->type, MPI_ANY_SOURCE, r->tag, c->native, &r->native);
+		if (rc != MPI_SUCCESS) {
+			px_req_drop_types(r);
+			return rc;
+		}
+	}
+	px_match_post(&c->p2p, r);
+	px_duty_add(1);
+	return MPI_SUCCESS;
+}
+
+void px_req_args(struct px_req *r, const void *buf, MPI_Count count, MPI_Datatype t, int peer, int tag)
+{
+	memcpy(&r->buf, &buf, sizeof r->buf); /* a send buffer is never written through r->buf */
+	r->count = count;
+	r->type = t;
+	r->peer = peer;
+	r->tag = tag;
+}
+
+/* A blocking operation described by r, which is on the stack: start, wait, raise. */
+static int finish_blocking(struct px_req *r, int rc, MPI_Status *status)
+{
+	if (rc != MPI_SUCCESS)
+		return rc;
+	rc = px_req_wait(r);
+	px_status_copy(status, &r->status);
+	return rc != MPI_SUCCESS && !r->raised ? px_raise(r->c, rc) : rc;
+}
+
+static int blocking_send(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c, enum px_mode mode)
+{
+	struct px_req r;
+	int rc = px_check_args(c, buf, count, t, dst, tag, false);
+
+	if (rc != MPI_SUCCESS)
+		return rc;
+	px_req_init(&r, c);
+	px_req_args(&r, buf, count, t, dst, tag);
+	r.mode = mode;
+	return finish_blocking(&r, px_send_start(&r), MPI_STATUS_IGNORE);
+}
+
+int px_Send(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c)
+{
+	if (dst >= 0 && dst < c->size && c->lrank_of[dst] >= 0 && may_block())
+		return PX_N(Send, buf, count, t, c->lrank_of[dst], tag, c->native);
+	return blocking_send(buf, count, t, dst, tag, c, PX_STANDARD);
+}
+
+int px_Ssend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c)
+{
+	if (dst >= 0 && dst < c->size && c->lrank_of[dst] >= 0 && may_block())
+		return PX_N(Ssend, buf, count, t, c->lrank_of[dst], tag, c->native);
+	return blocking_send(buf, count, t, dst, tag, c, PX_SYNCHRONOUS);
+}
+
+int px_Rsend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c)
+{
+	return blocking_send(buf, count, t, dst, tag, c, PX_READY);
+}
+
+/* A buffered send is over for the application when its data is copied. */
+static int buffered_away(struct px_req *r, int rc)
+{
+	if (rc == MPI_SUCCESS)
+		px_req_detach(r);
+	else
+		px_req_release(r);
+	return rc;
+}
+
+int px_Bsend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c)
+{
+	struct px_req *r;
+	int rc = px_check_args(c, buf, count, t, dst, tag, false);
+
+	if (rc != MPI_SUCCESS)
+		return rc;
+	if (dst != MPI_PROC_NULL && c->lrank_of[dst] >= 0)
+		return PX_N(Bsend, buf, count, t, c->lrank_of[dst], tag, c->native);
+	r = px_req_new(c);
+	if (!r)
+		return px_raise(c, MPI_ERR_NO_MEM);
+	px_req_args(r, buf, count, t, dst, tag);
+	r->mode = PX_BUFFERED;
+	return buffered_away(r, px_send_start(r));
+}
+
+void px_Buffer_detach(void)
+{
+	px_buffered_wait();
+}
+
+static int isend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c, enum px_mode mode,
+		 MPI_Request *req)
+{
+	struct px_req *r;
+	int rc = px_check_args(c, buf, count, t, dst, tag, false);
+
+	if (rc != MPI_SUCCESS)
+		return rc;
+	if (dst != MPI_PROC_NULL && c->lrank_of[dst] >= 0) {
+		/* No status to translate: the native request serves the application directly. */
+		struct px_req tmp;
+
+		px_req_init(&tmp, c);
+		px_req_args(&tmp, buf, count, t, dst, tag);
+		tmp.mode = mode;
+		rc = native_isend(&tmp, c->lrank_of[dst]);
+		*req = tmp.native;
+		return rc;
+	}
+	r = px_req_new(c);
+	if (!r)
+		return px_raise(c, MPI_ERR_NO_MEM);
+	px_req_args(r, buf, count, t, dst, tag);
+	r->mode = mode;
+	rc = px_send_start(r);
+	if (rc != MPI_SUCCESS) {
+		px_req_release(r);
+		return rc;
+	}
+	if (mode == PX_BUFFERED && !r->done) {
+		/* Complete at once for the application; the copy travels on its own. */
+		struct px_req *own = px_req_new(c);
+
+		if (!own)
+			return px_raise(c, MPI_ERR_NO_MEM);
+		px_req_args(own, NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0);
+		px_send_start(own);
+		px_req_detach(r);
+		r = own;
+	}
+	*req = r->token;
+	return MPI_SUCCESS;
+}
+
+int px_Isend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c, MPI_Request *req)
+{
+	return isend(buf, count, t, dst, tag, c, PX_STANDARD, req);
+}
+
+int px_Ibsend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c, MPI_Request *req)
+{
+	return isend(buf, count, t, dst, tag, c, PX_BUFFERED, req);
+}
+
+int px_Issend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c, MPI_Request *req)
+{
+	return isend(buf, count, t, dst, tag, c, PX_SYNCHRONOUS, req);
+}
+
+int px_Irsend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c, MPI_Request *req)
+{
+	return isend(buf, count, t, dst, tag, c, PX_READY, req);
+}
+
+int px_Recv(void *buf, MPI_Count count, MPI_Datatype t, int src, int tag, struct px_comm *c, MPI_Status *status)
+{
+	struct px_req r;
+	int rc;
+
+	if (src >= 0 && src < c->size && c->lrank_of[src] >= 0 && may_block()) {
+		rc = PX_N(Recv, buf, count, t, c->lrank_of[src], tag, c->native, status);
+		if (status != MPI_STATUS_IGNORE)
+			status->MPI_SOURCE = src;
+		return rc;
+	}
+	rc = px_check_args(c, buf, count, t, src, tag, true);
+	if (rc != MPI_SUCCESS)
+		return rc;
+	px_req_init(&r, c);
+	px_req_args(&r, buf, count, t, src, tag);
+	return finish_blocking(&r, px_recv_start(&r), status);
+}
+
+int px_Irecv(void *buf, MPI_Count count, MPI_Datatype t, int src, int tag, struct px_comm *c, MPI_Request *req)
+{
+	struct px_req *r;
+	int rc = px_check_args(c, buf, count, t, src, tag, true);
+
+	if (rc != MPI_SUCCESS)
+		return rc;
+	r = px_req_new(c);
+	if (!r)
+		return px_raise(c, MPI_ERR_NO_MEM);
+	px_req_args(r, buf, count, t, src, tag);
+	rc = px_recv_start(r);
+	if (rc != MPI_SUCCESS) {
+		px_req_release(r);
+		return rc;
+	}
+	*req = r->token;
+	return MPI_SUCCESS;
+}
+
+int px_Sendrecv(const void *sbuf, MPI_Count scount, MPI_Datatype st, int dst, int stag, void *rbuf, MPI_Count rcount,
+		MPI_Datatype rt, int src, int rtag, struct px_comm *c, MPI_Status *status)
+{
+	struct px_req s, r;
+	int rc = px_check_args(c, sbuf, scount, st, dst, stag, false), rc2;
+
+	if (rc == MPI_SUCCESS)
+		rc = px_check_args(c, rbuf, rcount, rt, src, rtag, true);
+	if (rc != MPI_SUCCESS)
+		return rc;
+	px_req_init(&r, c);
+	px_req_args(&r, rbuf, rcount, rt, src, rtag);
+	rc = px_recv_start(&r);
+	if (rc != MPI_SUCCESS)
+		return rc;
+	px_req_init(&s, c);
+	px_req_args(&s, sbuf, scount, st, dst, stag);
+	rc2 = finish_blocking(&s, px_send_start(&s), MPI_STATUS_IGNORE);
+	rc = finish_blocking(&r, rc, status);
+	return rc != MPI_SUCCESS ? rc : rc2;
+}
+
+#ifdef PX_HAVE_Isendrecv
+int px_Isendrecv(const void *sbuf, MPI_Count scount, MPI_Datatype st, int dst, int stag, void *rbuf, MPI_Count rcount,
+		 MPI_Datatype rt, int src, int rtag, struct px_comm *c, MPI_Request *req)
+{
+	struct px_req *s, *r;
+	int rc = px_check_args(c, sbuf, scount, st, dst, stag, false);
+
+	if (rc == MPI_SUCCESS)
+		rc = px_Irecv(rbuf, rcount, rt, src, rtag, c, req);
+	if (rc != MPI_SUCCESS)
+		return rc;
+	s = px_req_new(c);
+	if (!s)
+		return px_raise(c, MPI_ERR_NO_MEM);
+	px_req_args(s, sbuf, scount, st, dst, stag);
+	r = px_req_find(*req);
+	r->also = s;
+	return px_send_start(s);
+}
+#endif
+
+/* Both replace forms send a packed copy, so that the receive may fill the buffer at any time. */
+static int packed_copy(struct px_comm *c, const void *buf, MPI_Count count, MPI_Datatype t, void **copy, MPI_Count *bytes)
+{
+	const struct px_type *p = px_type_get(t);
+	int rc;
+
+	*copy = NULL;
+	*bytes = 0;
+	if (count < 0)
+		return px_raise(c, MPI_ERR_COUNT);
+	if (!p)
+		return px_raise(c, MPI_ERR_TYPE);
+	*bytes = count * p->size;
+	if (*bytes > INT_MAX)
+		return px_raise(c, MPI_ERR_COUNT); /* a local native send may count in int only */
+	*copy = malloc((size_t)*bytes + 1);
+	if (!*copy)
+		return px_raise(c, MPI_ERR_NO_MEM);
+	rc = px_type_pack(buf, count, t, *copy);
+	if (rc != MPI_SUCCESS) {
+		free(*copy);
+		return px_raise(c, rc);
+	}
+	return MPI_SUCCESS;
+}
+
+int px_Sendrecv_replace(void *buf, MPI_Count count, MPI_Datatype t, int dst, int stag, int src, int rtag, struct px_comm *c,
+			MPI_Status *status)
+{
+	MPI_Count bytes;
+	void *copy;
+	int rc = packed_copy(c, buf, count, t, &copy, &bytes);
+
+	if (rc != MPI_SUCCESS)
+		return rc;
+	rc = px_Sendrecv(copy, bytes, MPI_PACKED, dst, stag, buf, count, t, src, rtag, c, status);
+	free(copy);
+	return rc;
+}
+
+#ifdef PX_HAVE_Isendrecv
+int px_Isendrecv_replace(void *buf, MPI_Count count, MPI_Datatype t, int dst, int stag, int src, int rtag, struct px_comm *c,
+			 MPI_Request *req)
+{
+	MPI_Count bytes;
+	void *copy;
+	int rc = packed_copy(c, buf, count, t, &copy, &bytes);
+
+	if (rc != MPI_SUCCESS)
+		return rc;
+	rc = px_Isendrecv(copy, bytes, MPI_PACKED, dst, stag, buf, count, t, src, rtag, c, req);
+	if (rc == MPI_SUCCESS)
+		px_req_find(*req)->copy = copy;
+	else
+		free(copy);
+	return rc;
+}
+#endif

@@ -1,0 +1,87 @@
+/* persist.c: persistent requests on communicators that span sites. A send to a local rank stays
+ * native; everything else is a px_req that MPI_Start starts again.
+ */
+#include "bind.h"
+#include "comm.h"
+#include "native.h"
+#include "p2p.h"
+
+static int init(const void *buf, MPI_Count count, MPI_Datatype t, int peer, int tag, struct px_comm *c, enum px_kind kind,
+		enum px_mode mode, MPI_Request *req)
+{
+	struct px_req *r;
+	int rc = px_check_args(c, buf, count, t, peer, tag, kind == PX_RECV);
+
+	if (rc != MPI_SUCCESS)
+		return rc;
+	r = px_req_new(c);
+	if (!r)
+		return px_raise(c, MPI_ERR_NO_MEM);
+	px_req_args(r, buf, count, t, peer, tag);
+	r->kind = kind;
+	r->mode = mode;
+	r->persistent = true;
+	*req = r->token;
+	return MPI_SUCCESS;
+}
+
+static bool local(const struct px_comm *c, int peer)
+{
+	return peer >= 0 && peer < c->size && c->lrank_of[peer] >= 0;
+}
+
+int px_Send_init(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c, MPI_Request *req)
+{
+	if (local(c, dst))
+		return PX_N(Send_init, buf, count, t, c->lrank_of[dst], tag, c->native, req);
+	return init(buf, count, t, dst, tag, c, PX_SEND, PX_STANDARD, req);
+}
+
+int px_Bsend_init(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c, MPI_Request *req)
+{
+	if (local(c, dst))
+		return PX_N(Bsend_init, buf, count, t, c->lrank_of[dst], tag, c->native, req);
+	return init(buf, count, t, dst, tag, c, PX_SEND, PX_BUFFERED, req);
+}
+
+int px_Ssend_init(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c, MPI_Request *req)
+{
+	if (local(c, dst))
+		return PX_N(Ssend_init, buf, count, t, c->lrank_of[dst], tag, c->native, req);
+	return init(buf, count, t, dst, tag, c, PX_SEND, PX_SYNCHRONOUS, req);
+}
+
+int px_Rsend_init(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c, MPI_Request *req)
+{
+	if (local(c, dst))
+		return PX_N(Rsend_init, buf, count, t, c->lrank_of[dst], tag, c->native, req);
+	return init(buf, count, t, dst, tag, c, PX_SEND, PX_READY, req);
+}
+
+int px_Recv_init(void *buf, MPI_Count count, MPI_Datatype t, int src, int tag, struct px_comm *c, MPI_Request *req)
+{
+	return init(buf, count, t, src, tag, c, PX_RECV, PX_STANDARD, req);
+}
+
+int px_Start(MPI_Request *req)
+{
+	struct px_req *r = px_req_find(*req);
+
+	if (!r)
+		return px_n.Start(req);
+	if (!r->persistent || r->active)
+		return px_raise(r->c, MPI_ERR_REQUEST);
+	r->active = true;
+	r->done = r->cancelled = r->acked = r->raised = false;
+	r->error = MPI_SUCCESS;
+	return r->kind == PX_SEND ? px_send_start(r) : px_recv_start(r);
+}
+
+int px_Startall(int n, MPI_Request req[])
+{
+	int rc = MPI_SUCCESS;
+
+	for (int i = 0; i < n && rc == MPI_SUCCESS; i++)
+		rc = px_Start(&req[i]);
+	return rc;
+}

@@ -1,0 +1,241 @@
+/* probe.c: probes and matched receives on communicators that span sites.
+ *
+ * A matched message of another site is handed out as a unique native message handle: a
+ * zero-byte message that this rank has sent to itself and matched. px_Mrecv finds our message by it.
+ */
+#include <stdlib.h>
+
+#include "bind.h"
+#include "channel.h"
+#include "comm.h"
+#include "map.h"
+#include "native.h"
+#include "p2p.h"
+#include "state.h"
+#include "wait.h"
+
+static struct px_map *messages; /* native message handle -> struct held */
+static MPI_Comm token_comm = MPI_COMM_NULL;
+
+struct held {
+	struct px_comm *c;
+	struct px_msg *u;
+};
+
+static uint64_t message_key(MPI_Message m)
+{
+	return (uint64_t)(uintptr_t)m;
+}
+
+static void fill_status(MPI_Status *status, const struct px_msg *u)
+{
+	struct px_req r;
+
+	px_req_set_status(&r, u->src, u->f.tag, (MPI_Count)u->f.total);
+	px_status_copy(status, &r.status);
+}
+
+static void no_proc(MPI_Status *status)
+{
+	struct px_req r;
+
+	px_req_set_status(&r, MPI_PROC_NULL, MPI_ANY_TAG, 0);
+	px_status_copy(status, &r.status);
+}
+
+/* Rank to probe natively, or -3 when no local rank is meant. */
+static int native_source(const struct px_comm *c, int src)
+{
+	return src == MPI_ANY_SOURCE ? MPI_ANY_SOURCE : c->lrank_of[src] >= 0 ? c->lrank_of[src] : -3;
+}
+
+static bool remote_too(const struct px_comm *c, int src)
+{
+	return src == MPI_ANY_SOURCE || c->lrank_of[src] < 0;
+}
+
+static void translate(struct px_comm *c, MPI_Status *status)
+{
+	if (status != MPI_STATUS_IGNORE && status->MPI_SOURCE >= 0 && status->MPI_SOURCE < c->nlocal)
+		status->MPI_SOURCE = c->rank_of_local[status->MPI_SOURCE];
+}
+
+int px_Iprobe(int src, int tag, struct px_comm *c, int *flag, MPI_Status *status)
+{
+	int rc = px_check_args(c, NULL, 0, MPI_BYTE, src, tag, true);
+	struct px_msg *u;
+
+	if (rc != MPI_SUCCESS)
+		return rc;
+	if (src == MPI_PROC_NULL) {
+		*flag = 1;
+		no_proc(status);
+		return MPI_SUCCESS;
+	}
+	px_progress();
+	u = remote_too(c, src) ? px_match_find(&c->p2p, src, tag, false) : NULL;
+	if (u) {
+		*flag = 1;
+		fill_status(status, u);
+		return MPI_SUCCESS;
+	}
+	*flag = 0;
+	if (native_source(c, src) == -3)
+		return MPI_SUCCESS;
+	rc = px_n.Iprobe(native_source(c, src), tag, c->native, flag, status);
+	if (rc == MPI_SUCCESS && *flag)
+		translate(c, status);
+	return rc;
+}
+
+int px_Probe(int src, int tag, struct px_comm *c, MPI_Status *status)
+{
+	struct px_wait w;
+	int flag, rc;
+
+	px_wait_init(&w);
+	for (;;) {
+		rc = px_Iprobe(src, tag, c, &flag, status);
+		if (rc != MPI_SUCCESS || flag)
+			return rc;
+		px_relax(&w, false);
+	}
+}
+
+/* A native message handle that nothing else uses. */
+static int token_new(MPI_Message *message)
+{
+	MPI_Request req;
+	int flag = 0, rc;
+
+	if (token_comm == MPI_COMM_NULL && (rc = px_n.Comm_dup(MPI_COMM_SELF, &token_comm)) != MPI_SUCCESS)
+		return rc;
+	rc = px_n.Isend(NULL, 0, MPI_BYTE, 0, 0, token_comm, &req);
+	while (rc == MPI_SUCCESS && !flag)
+		rc = px_n.Improbe(0, 0, token_comm, &flag, message, MPI_STATUS_IGNORE);
+	if (rc == MPI_SUCCESS)
+		rc = px_n.Request_free(&req);
+	return rc;
+}
+
+int px_Improbe(int src, int tag, struct px_comm *c, int *flag, MPI_Message *message, MPI_Status *status)
+{
+	int rc = px_check_args(c, NULL, 0, MPI_BYTE, src, tag, true);
+	struct px_msg *u;
+
+	if (rc != MPI_SUCCESS)
+		return rc;
+	if (src == MPI_PROC_NULL) {
+		*flag = 1;
+		*message = MPI_MESSAGE_NO_PROC;
+		no_proc(status);
+		return MPI_SUCCESS;
+	}
+	px_progress();
+	u = remote_too(c, src) ? px_match_find(&c->p2p, src, tag, false) : NULL;
+	if (u) {
+		struct held *h = malloc(sizeof *h);
+
+		if (!h || (!messages && !(messages = px_map_new())) || token_new(message) != MPI_SUCCESS
+		    || px_map_put(messages, message_key(*message), h) < 0) {
+			free(h);
+			return px_raise(c, MPI_ERR_NO_MEM);
+		}
+		h->c = c;
+		h->u = px_match_find(&c->p2p, src, tag, true);
+		px_comm_hold(c);
+		*flag = 1;
+		fill_status(status, u);
+		return MPI_SUCCESS;
+	}
+	*flag = 0;
+	if (native_source(c, src) == -3)
+		return MPI_SUCCESS;
+	rc = px_n.Improbe(native_source(c, src), tag, c->native, flag, message, status);
+	if (rc == MPI_SUCCESS && *flag) {
+		/* The receive will need the communicator to translate the source. */
+		struct held *h = malloc(sizeof *h);
+
+		translate(c, status);
+		if (!h || (!messages && !(messages = px_map_new())) || px_map_put(messages, message_key(*message), h) < 0) {
+			free(h);
+			return px_raise(c, MPI_ERR_NO_MEM);
+		}
+		h->c = c;
+		h->u = NULL;
+		px_comm_hold(c);
+	}
+	return rc;
+}
+
+int px_Mprobe(int src, int tag, struct px_comm *c, MPI_Message *message, MPI_Status *status)
+{
+	struct px_wait w;
+	int flag, rc;
+
+	px_wait_init(&w);
+	for (;;) {
+		rc = px_Improbe(src, tag, c, &flag, message, status);
+		if (rc != MPI_SUCCESS || flag)
+			return rc;
+		px_relax(&w, false);
+	}
+}
+
+/* Start receiving matched message *message into r. */
+static int matched_start(struct px_req *r, struct held *h, MPI_Message *message)
+{
+	r->kind = PX_RECV;
+	if (!h->u)
+		return PX_N(Imrecv, r->buf, r->count, r->type, message, &r->native);
+	px_n.Mrecv(NULL, 0, MPI_BYTE, message, MPI_STATUS_IGNORE); /* the token; sets the handle to null */
+	px_req_hold_types(r);
+	px_channel_take(r, h->u);
+	return MPI_SUCCESS;
+}
+
+static struct held *held_take(MPI_Message message)
+{
+	return messages && message != MPI_MESSAGE_NO_PROC ? px_map_del(messages, message_key(message)) : NULL;
+}
+
+int px_Mrecv(void *buf, MPI_Count count, MPI_Datatype t, MPI_Message *message, MPI_Status *status)
+{
+	struct held *h = held_take(*message);
+	struct px_req r;
+	int rc;
+
+	if (!h)
+		return PX_N(Mrecv, buf, count, t, message, status);
+	px_req_init(&r, h->c);
+	px_req_args(&r, buf, count, t, MPI_ANY_SOURCE, MPI_ANY_TAG);
+	rc = matched_start(&r, h, message);
+	if (rc == MPI_SUCCESS) {
+		rc = px_req_wait(&r);
+		px_status_copy(status, &r.status);
+		if (rc != MPI_SUCCESS && !r.raised)
+			px_raise(h->c, rc);
+	}
+	px_comm_drop(h->c);
+	free(h);
+	return rc;
+}
+
+int px_Imrecv(void *buf, MPI_Count count, MPI_Datatype t, MPI_Message *message, MPI_Request *req)
+{
+	struct held *h = held_take(*message);
+	struct px_req *r;
+	int rc = MPI_ERR_NO_MEM;
+
+	if (!h)
+		return PX_N(Imrecv, buf, count, t, message, req);
+	r = px_req_new(h->c);
+	if (r) {
+		px_req_args(r, buf, count, t, MPI_ANY_SOURCE, MPI_ANY_TAG);
+		rc = matched_start(r, h, message);
+		*req = r->token;
+	}
+	px_comm_drop(h->c);
+	free(h);
+	return rc;
+}

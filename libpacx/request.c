@@ -1,0 +1,339 @@
+/* request.c: see request.h. */
+#include "request.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bind.h"
+#include "channel.h"
+#include "comm.h"
+#include "datatype.h"
+#include "lock.h"
+#include "map.h"
+#include "sched.h"
+#include "state.h"
+#include "wait.h"
+
+static struct px_req *pool;        /* free, each with its token; linked by next */
+static struct px_map *tokens;      /* native handle -> px_req; entries stay for pooled ones */
+static struct px_req *needed;      /* driven by px_progress; linked by anext */
+static int orphans;                /* operations given up by the application that are not complete */
+
+static uint64_t request_key(MPI_Request h)
+{
+	return (uint64_t)(uintptr_t)h;
+}
+
+void px_duty_add(int n)
+{
+	atomic_fetch_add_explicit(&px_duty, n, memory_order_relaxed);
+}
+
+int px_types_held;
+
+void px_req_hold_types(struct px_req *r)
+{
+	if (!r->holds)
+		px_types_held++;
+	r->holds = true;
+}
+
+void px_req_drop_types(struct px_req *r)
+{
+	if (r->holds && --px_types_held == 0)
+		px_type_sweep();
+	r->holds = false;
+}
+
+static void reset(struct px_req *r, struct px_comm *c)
+{
+	MPI_Request token = r->token;
+
+	memset(r, 0, sizeof *r);
+	r->token = token;
+	r->native = MPI_REQUEST_NULL;
+	r->c = c;
+}
+
+void px_req_init(struct px_req *r, struct px_comm *c)
+{
+	r->token = MPI_REQUEST_NULL;
+	reset(r, c);
+}
+
+struct px_req *px_req_new(struct px_comm *c)
+{
+	struct px_req *r = pool;
+
+	if (r) {
+		pool = r->next;
+	} else {
+		r = malloc(sizeof *r);
+		if (!r)
+			return NULL;
+		if ((!tokens && !(tokens = px_map_new()))
+		    || px_n.Send_init(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_SELF, &r->token) != MPI_SUCCESS) {
+			free(r);
+			return NULL;
+		}
+		if (px_map_put(tokens, request_key(r->token), r) < 0) {
+			px_n.Request_free(&r->token);
+			free(r);
+			return NULL;
+		}
+	}
+	reset(r, c);
+	px_comm_hold(c);
+	return r;
+}
+
+static void transfer_free(struct px_req *r)
+{
+	if (r->also)
+		px_req_release(r->also);
+	r->also = NULL;
+	free(r->copy);
+	r->copy = NULL;
+	free(r->x.req);
+	free(r->x.temp);
+	memset(&r->x, 0, sizeof r->x);
+}
+
+void px_req_release(struct px_req *r)
+{
+	struct px_comm *c = r->c;
+
+	px_req_drop_types(r);
+	transfer_free(r);
+	r->c = NULL;
+	r->next = pool;
+	pool = r;
+	px_comm_drop(c);
+}
+
+struct px_req *px_req_find(MPI_Request h)
+{
+	return tokens && h != MPI_REQUEST_NULL ? px_map_get(tokens, request_key(h)) : NULL;
+}
+
+void px_req_set_status(struct px_req *r, int src, int tag, MPI_Count bytes)
+{
+	MPI_Status *st = &r->status;
+
+	memset(st, 0, sizeof *st);
+	st->MPI_SOURCE = src;
+	st->MPI_TAG = tag;
+	st->MPI_ERROR = MPI_SUCCESS;
+	px_n.Status_set_elements_x(st, MPI_BYTE, bytes);
+	px_n.Status_set_cancelled(st, 0);
+}
+
+void px_status_copy(MPI_Status *to, const MPI_Status *from)
+{
+	if (to != MPI_STATUS_IGNORE) {
+		int error = to->MPI_ERROR;
+
+		*to = *from;
+		to->MPI_ERROR = error;
+	}
+}
+
+void px_req_unpost(struct px_req *r)
+{
+	px_match_unpost(r->queue, r);
+	px_duty_add(-1);
+}
+
+void px_req_native_done(struct px_req *r, const MPI_Status *st)
+{
+	r->native = MPI_REQUEST_NULL;
+	r->status = *st;
+	if (r->kind == PX_RECV && st->MPI_SOURCE >= 0 && st->MPI_SOURCE < r->c->nlocal)
+		r->status.MPI_SOURCE = r->c->rank_of_local[st->MPI_SOURCE];
+	if (r->posted)
+		px_req_unpost(r);
+	r->done = true;
+}
+
+void px_req_need(struct px_req *r)
+{
+	r->anext = needed;
+	r->aprev = &needed;
+	if (needed)
+		needed->aprev = &r->anext;
+	needed = r;
+	r->windowed = true;
+	px_duty_add(1);
+}
+
+void px_req_rest(struct px_req *r)
+{
+	*r->aprev = r->anext;
+	if (r->anext)
+		r->anext->aprev = r->aprev;
+	r->windowed = false;
+	px_duty_add(-1);
+}
+
+/* The payload has arrived or left completely. */
+static void transfer_done(struct px_req *r)
+{
+	if (r->windowed)
+		px_req_rest(r);
+	if (r->kind == PX_RECV) {
+		if (r->x.temp) {
+			const struct px_type *t = px_type_get(r->type);
+			uint64_t room = t ? (uint64_t)(r->count * t->size) : 0;
+			int rc = px_type_unpack(r->x.temp, r->x.total < room ? r->x.total : room, r->buf, r->count, r->type);
+
+			if (rc != MPI_SUCCESS)
+				r->error = rc;
+		}
+		r->done = true;
+	}
+	free(r->x.temp);
+	r->x.temp = NULL;
+	r->x.data = NULL;
+}
+
+static bool test_one(struct px_req *r)
+{
+	int flag, rc = MPI_SUCCESS;
+	MPI_Status st;
+
+	if (r->done)
+		return true;
+	if (r->native != MPI_REQUEST_NULL) {
+		rc = px_n.Test(&r->native, &flag, &st);
+		if (rc != MPI_SUCCESS || flag) {
+			px_req_native_done(r, &st);
+			r->error = rc;
+			r->raised = rc != MPI_SUCCESS; /* by the native call */
+		}
+		return r->done;
+	}
+	if (r->x.n > 0) {
+		if (px_xfer_test(&r->x, r->kind == PX_SEND, &rc))
+			transfer_done(r);
+		if (rc != MPI_SUCCESS) {
+			r->error = rc;
+			r->done = true;
+		}
+	}
+	if (r->kind == PX_SEND && r->x.n == 0 && (r->mode != PX_SYNCHRONOUS || r->acked))
+		r->done = true;
+	return r->done;
+}
+
+bool px_req_test(struct px_req *r)
+{
+	bool done = test_one(r);
+
+	return done && (!r->also || px_req_test(r->also));
+}
+
+bool px_progress(void)
+{
+	bool did = px.on && px_channel_poll();
+	struct px_req *next;
+
+	for (struct px_req *r = needed; r; r = next) {
+		next = r->anext;
+		if (r->kind == PX_COLL) {
+			did |= px_sched_advance(r->sched);
+		} else if (px_req_test(r) && r->orphan) {
+			orphans--;
+			if (r->windowed)
+				px_req_rest(r);
+			px_req_release(r);
+			did = true;
+		}
+		/* advancing one collective may start or end others: begin again */
+		if (did && r->kind == PX_COLL)
+			break;
+	}
+	return did;
+}
+
+void px_relax(struct px_wait *w, bool something)
+{
+	if (something) {
+		px_wait_reset(w);
+	} else {
+		unsigned depth = px_unlock_all();
+
+		px_wait_idle(w);
+		px_relock(depth);
+	}
+}
+
+int px_req_wait(struct px_req *r)
+{
+	struct px_wait w;
+
+	px_wait_init(&w);
+	while (!px_req_test(r))
+		px_relax(&w, px_progress());
+	px_req_drop_types(r);
+	return r->error;
+}
+
+int px_req_finish(struct px_req *r, MPI_Request *handle, MPI_Status *status)
+{
+	struct px_comm *c = r->c;
+	int error = r->raised ? MPI_SUCCESS : r->error;
+	int rc = r->error;
+
+	px_status_copy(status, &r->status);
+	if (r->persistent) {
+		r->active = false;
+		px_req_drop_types(r);
+		transfer_free(r);
+		return error != MPI_SUCCESS ? px_raise(c, error) : rc;
+	}
+	*handle = MPI_REQUEST_NULL;
+	px_comm_hold(c); /* its error handler may be needed after the last operation is gone */
+	px_req_release(r);
+	if (error != MPI_SUCCESS)
+		px_raise(c, error);
+	px_comm_drop(c);
+	return rc;
+}
+
+void px_req_detach(struct px_req *r)
+{
+	r->persistent = false;
+	if (px_req_test(r)) {
+		if (r->windowed)
+			px_req_rest(r);
+		px_req_release(r);
+		return;
+	}
+	r->orphan = true;
+	orphans++;
+	if (!r->windowed)
+		px_req_need(r);
+}
+
+void px_buffered_wait(void)
+{
+	struct px_wait w;
+
+	px_wait_init(&w);
+	while (orphans > 0)
+		px_relax(&w, px_progress());
+}
+
+int px_wait_native(MPI_Request *req, MPI_Status *status)
+{
+	struct px_wait w;
+	int flag, rc;
+
+	px_wait_init(&w);
+	for (;;) {
+		rc = px_n.Test(req, &flag, status);
+		if (rc != MPI_SUCCESS || flag)
+			return rc;
+		px_relax(&w, px_progress());
+	}
+}

@@ -1,0 +1,109 @@
+/* request.h: an operation of ours and the native request that stands for it.
+ *
+ * A px_req on the heap owns a token: an inactive persistent native request which the
+ * application holds as its MPI_Request. Tokens are pooled with their px_req, so the table
+ * handle -> px_req only grows. Blocking calls use a px_req on the stack, without token.
+ * Completion is noticed by px_req_test; nothing here calls an error handler except the
+ * MPI_Wait and MPI_Test families (wait.c).
+ */
+#ifndef PX_REQUEST_H
+#define PX_REQUEST_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "match.h"
+
+enum px_kind { PX_SEND, PX_RECV, PX_COLL };
+enum px_mode { PX_STANDARD, PX_BUFFERED, PX_SYNCHRONOUS, PX_READY };
+
+/* Payload segments on their way between this rank and a native peer (a daemon, or a local rank in collectives). */
+struct px_xfer {
+	MPI_Request *req; /* [n]; the first `done` are complete, those up to `posted` are under way */
+	int n, posted, done;
+	char *data;       /* where the bytes are or go */
+	char *temp;       /* owned copy (packed or truncated data), or NULL */
+	uint64_t total;
+	uint32_t seg;
+	int peer, tag;    /* on the relay communicator */
+};
+
+struct px_req {
+	struct px_req *next, *prev; /* in a posted list, or in the free pool */
+	struct px_req *anext, **aprev; /* in the list of operations that need progress */
+	MPI_Request token;          /* MPI_REQUEST_NULL: on the stack */
+	struct px_comm *c;
+	struct px_match *queue;     /* receives: where posted */
+	enum px_kind kind;
+	enum px_mode mode;
+	bool persistent, active, orphan;
+	bool posted;                /* receive: open for messages from other sites */
+	bool windowed;              /* in the list of operations that need progress */
+	bool done, cancelled;
+	bool holds;                 /* needs its datatype (and operator): see px_req_hold_types */
+	bool acked;                 /* synchronous send: the receiver has matched */
+	bool raised;                /* `error` has already been given to the error handler */
+	int error;                  /* MPI error code, 0 = none */
+	void *buf;
+	MPI_Count count;
+	MPI_Datatype type;
+	int peer, tag;              /* comm rank; wildcards allowed in receives */
+	uint32_t msg;               /* synchronous send: number of the message */
+	MPI_Request native;         /* local half, or MPI_REQUEST_NULL */
+	struct px_xfer x;
+	uint16_t depth;             /* collectives: wide-area messages in sequence, see frame.h */
+	struct px_sched *sched;     /* PX_COLL */
+	struct px_req *also;        /* MPI_Isendrecv: the send, owned; complete only together */
+	void *copy;                 /* MPI_Isendrecv_replace: what is sent, owned */
+	MPI_Status status;          /* valid when done */
+};
+
+/* px_duty (comm_find.h): posted receives for other sites, running collectives and windowed transfers: while it
+ * is not 0 no native call may block, since peers wait for our progress. Changed only through px_duty_add. */
+void px_duty_add(int n);
+
+struct px_req *px_req_new(struct px_comm *c); /* with token; NULL: out of memory */
+void px_req_init(struct px_req *r, struct px_comm *c); /* on the stack */
+void px_req_release(struct px_req *r);        /* back to the pool */
+struct px_req *px_req_find(MPI_Request h);    /* NULL: a native request */
+
+/* px_req_test: look once; true when the operation is complete (r->status and r->error then hold). */
+bool px_req_test(struct px_req *r);
+/* px_req_wait: progress until complete. Returns r->error. */
+int px_req_wait(struct px_req *r);
+/* px_req_set_status: fill r->status. bytes in this site's representation. */
+void px_req_set_status(struct px_req *r, int src, int tag, MPI_Count bytes);
+/* px_req_detach: the application gave the request up; it is released when complete. */
+void px_req_detach(struct px_req *r);
+/* px_req_hold_types, px_req_drop_types: between them the application's MPI_Type_free and MPI_Op_free are put off.
+ * Dropped by px_req_wait, px_req_finish and px_req_release. */
+extern int px_types_held;
+void px_req_hold_types(struct px_req *r);
+void px_req_drop_types(struct px_req *r);
+/* px_req_unpost: take a receive out of its posted queue. */
+void px_req_unpost(struct px_req *r);
+/* px_req_native_done: the local half of r has completed with this native status. */
+void px_req_native_done(struct px_req *r, const MPI_Status *st);
+/* px_req_finish: after completion: give the status to the caller (or not, MPI_STATUS_IGNORE), deactivate or
+ * release r, raise its error. Returns the error code. */
+int px_req_finish(struct px_req *r, MPI_Request *handle, MPI_Status *status);
+/* px_status_copy: all of *from but the MPI_ERROR field, unless to is MPI_STATUS_IGNORE. */
+void px_status_copy(MPI_Status *to, const MPI_Status *from);
+/* px_buffered_wait: until all buffered sends of ours have left. */
+void px_buffered_wait(void);
+/* px_req_need / px_req_rest: enter and leave the list of operations that px_progress drives. */
+void px_req_need(struct px_req *r);
+void px_req_rest(struct px_req *r);
+
+/* px_progress: take arrived envelopes, drive collectives and transfers. True when something happened. */
+bool px_progress(void);
+
+/* px_wait_native: wait for a native request with progress. MPI error code. */
+int px_wait_native(MPI_Request *req, MPI_Status *status);
+
+/* The waiting loop: while (!condition) px_relax(&w, px_progress()). Gives the lock up while it idles. */
+struct px_wait;
+void px_relax(struct px_wait *w, bool something);
+
+#endif

@@ -1,0 +1,92 @@
+/* sched.h: collectives as schedules: rounds of native collectives, messages and local steps.
+ *
+ * A builder adds steps; px_sched_round separates rounds: a round starts when the one before
+ * is complete. The collectives of one communicator run one after the other in the order called, so that
+ * all local members start the native collectives inside them in the same order. Messages go
+ * in the collective context (ctx | 1) and therefore never meet those of the application.
+ * Errors while building stick to the schedule and come out of px_sched_run or px_sched_start.
+ */
+#ifndef PX_SCHED_H
+#define PX_SCHED_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "comm.h"
+
+/* The operations that are counted, in the order of the statistics. */
+#define PX_COLLS(X) \
+	X(BARRIER, barrier) X(BCAST, bcast) X(GATHER, gather) X(GATHERV, gatherv) X(SCATTER, scatter) X(SCATTERV, scatterv) \
+	X(ALLGATHER, allgather) X(ALLGATHERV, allgatherv) X(ALLTOALL, alltoall) X(ALLTOALLV, alltoallv) \
+	X(ALLTOALLW, alltoallw) X(REDUCE, reduce) X(ALLREDUCE, allreduce) X(REDUCE_SCATTER, reduce_scatter) \
+	X(REDUCE_SCATTER_BLOCK, reduce_scatter_block) X(SCAN, scan) X(EXSCAN, exscan) X(NEIGHBOR, neighbor) \
+	X(COMM, communicator)
+
+enum px_coll {
+#define X(up, low) PX_COLL_##up,
+	PX_COLLS(X)
+#undef X
+	PX_COLL_COUNT
+};
+
+/* A native collective on the local members; unused members are 0. */
+enum px_call_kind {
+	PX_CALL_BARRIER, PX_CALL_BCAST, PX_CALL_REDUCE, PX_CALL_SCAN, PX_CALL_EXSCAN, PX_CALL_GATHERV, PX_CALL_SCATTERV,
+	PX_CALL_ALLTOALLW, PX_CALL_DUP,
+};
+
+struct px_call {
+	enum px_call_kind kind;
+	const void *s;
+	void *r;
+	MPI_Count count;             /* send count, or the count */
+	MPI_Datatype type;
+	MPI_Count rcount;            /* SCATTERV */
+	MPI_Datatype rtype;
+	const int *scounts, *sdispls, *rcounts, *rdispls;
+	const MPI_Datatype *stypes, *rtypes;
+	MPI_Op op;
+	int root;                    /* native rank */
+	MPI_Comm *newcomm;
+};
+
+struct px_sched;
+
+struct px_sched *px_sched_new(struct px_comm *c, enum px_coll op);
+void px_sched_round(struct px_sched *s);
+void px_sched_send(struct px_sched *s, const void *buf, MPI_Count count, MPI_Datatype t, int dst);
+void px_sched_recv(struct px_sched *s, void *buf, MPI_Count count, MPI_Datatype t, int src);
+/* px_sched_sub: the messages added from now on match only those of the same number, 0..127. */
+void px_sched_sub(struct px_sched *s, int sub);
+void px_sched_native(struct px_sched *s, const struct px_call *call);
+/* px_sched_call: run fn(s, arg) in its round; it returns an MPI error code. */
+void px_sched_call(struct px_sched *s, int (*fn)(struct px_sched *s, void *arg), void *arg);
+
+/* px_sched_temp: zeroed memory that lives as long as the schedule. NULL: the schedule has failed. */
+void *px_sched_temp(struct px_sched *s, size_t bytes);
+/* px_sched_temp_typed: room for count elements of t, as a buffer address for MPI calls. */
+void *px_sched_temp_typed(struct px_sched *s, MPI_Count count, MPI_Datatype t);
+void px_sched_fail(struct px_sched *s, int code);
+bool px_sched_ok(const struct px_sched *s);
+struct px_comm *px_sched_comm(const struct px_sched *s);
+
+/* px_sched_run: start, wait, raise errors. px_sched_start: start; *req completes with it. s may be NULL (out of memory). */
+int px_sched_run(struct px_sched *s, struct px_comm *c);
+int px_sched_start(struct px_sched *s, struct px_comm *c, MPI_Request *req);
+/* px_sched_advance: look once; true when something happened. */
+bool px_sched_advance(struct px_sched *s);
+
+/* px_internal_send, px_internal_recv: one blocking message of bytes in the collective context, outside of any schedule,
+ * with a negative tag. MPI error code, not raised. */
+int px_internal_send(struct px_comm *c, const void *buf, int bytes, int dst, int tag);
+int px_internal_recv(struct px_comm *c, void *buf, int bytes, int src, int tag);
+
+/* Per-operation counters of this rank. */
+struct px_coll_stat {
+	unsigned long long calls, messages, bytes; /* wide-area messages and payload bytes sent */
+	unsigned long long depth;                  /* most wide-area latencies in sequence in one call */
+};
+extern struct px_coll_stat px_coll_stat[PX_COLL_COUNT];
+
+#endif

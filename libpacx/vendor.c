@@ -1,0 +1,236 @@
+/* vendor.c: see vendor.h.
+ *
+ * Design. The vendor library is found by asking the dynamic linker for the object that is already loaded
+ * (RTLD_NOLOAD): dlsym on that handle searches the library and what it depends on, never us. px_vendor_seal
+ * repairs the other direction: the vendor's own calls of public names, which the dynamic linker has bound to us,
+ * are bound back. The Fortran, C++ and Java front ends are not sealed: their calls are the application's.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "vendor.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "err.h"
+#include "hello.h"
+
+struct px_native px_n;
+
+static void *vendor;
+
+static const char *const libs[] = {
+#ifdef OPEN_MPI
+	"libmpi.so.40",
+	"libmpi.so",
+#else
+	"libmpich.so.12",
+	"libmpi.so.12",
+	"libmpich.so",
+#endif
+};
+
+#define X(name) #name,
+static const char *const names[] = { PX_NATIVE_NAMES(X) };
+#undef X
+
+int px_vendor_load(void)
+{
+	void **table = (void **)(void *)&px_n; /* nothing but function pointers, in the order of names[] */
+	char full[128];
+	unsigned missing = 0;
+
+	if (vendor)
+		return PX_OK;
+	for (size_t i = 0; i < sizeof libs / sizeof libs[0] && !vendor; i++)
+		vendor = dlopen(libs[i], RTLD_NOLOAD | RTLD_LAZY);
+	if (!vendor) {
+		px_log(PX_LOG_ERROR, "no " PX_VENDOR " library (%s) is loaded in this process; "
+		       "use the libpacx of the MPI the program is linked with", libs[0]);
+		return PX_EMPI;
+	}
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		full[0] = 'P';
+		strcpy(full + 1, "MPI_");
+		strncat(full, names[i], sizeof full - 6);
+		table[i] = dlsym(vendor, full);
+		if (!table[i])
+			table[i] = dlsym(vendor, full + 1);
+		missing += !table[i];
+	}
+	/* Handle conversions are macros in some mpi.h; only what cannot be missing is an error. */
+	if (!px_n.Init || !px_n.Send || !px_n.Finalize) {
+		px_log(PX_LOG_ERROR, "%s does not export PMPI_Init, PMPI_Send and PMPI_Finalize; "
+		       "is it a stripped MPI?", libs[0]);
+		return PX_EMPI;
+	}
+	if (missing)
+		px_log(PX_LOG_DEBUG, "%u functions of mpi.h are not in the " PX_VENDOR " library", missing);
+	return PX_OK;
+}
+
+/* Is this loaded object part of the vendor's MPI, and not one of its language front ends? */
+static bool is_vendor(const char *path)
+{
+	static const char *const front[] = { "libmpi_", "libmpichfort", "libmpichcxx",
+					     "libmpichf90", "libmpifort", "libmpicxx" };
+	static const char *const own[] = { "libmpi.so", "libmpich.so", "mca_", "libopen-", "libmca_" };
+	const char *base = strrchr(path, '/');
+
+	base = base ? base + 1 : path;
+	for (size_t i = 0; i < sizeof front / sizeof front[0]; i++)
+		if (strncmp(base, front[i], strlen(front[i])) == 0)
+			return false;
+	for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+		if (strncmp(base, own[i], strlen(own[i])) == 0)
+			return true;
+	return false;
+}
+
+/* MPICH's Fortran MPI-IO lies inside libmpich.so and calls MPI_File_X (never PMPI_): that is the application calling.
+ * Of the file functions libpacx exports only those that take a communicator; they keep their binding to us. */
+static bool is_front_end_call(const char *name)
+{
+#ifdef OPEN_MPI
+	(void)name;
+	return false;
+#else
+	return strncmp(name, "MPI_File_", 9) == 0;
+#endif
+}
+
+/* Store one pointer on a page that may be read-only after relocation (RELRO). */
+static void patch(void **slot, void *to, const ElfW(Phdr) *relro, ElfW(Addr) base)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)slot;
+	void *start = (void *)(at & ~(page - 1));
+	bool locked = relro && at >= base + relro->p_vaddr && at < base + relro->p_vaddr + relro->p_memsz;
+
+	if (locked && mprotect(start, page, PROT_READ | PROT_WRITE) != 0)
+		return;
+	__atomic_store_n(slot, to, __ATOMIC_RELEASE);
+	if (locked)
+		mprotect(start, page, PROT_READ);
+}
+
+struct object {
+	ElfW(Addr) base;
+	const ElfW(Sym) *sym;
+	const char *str;
+	const ElfW(Phdr) *relro;
+};
+
+static void fix(const struct object *o, const ElfW(Rela) *rela, size_t bytes)
+{
+	for (size_t i = 0; i < bytes / sizeof *rela; i++) {
+		unsigned type = (unsigned)ELF64_R_TYPE(rela[i].r_info);
+		const char *name = o->str + o->sym[ELF64_R_SYM(rela[i].r_info)].st_name;
+		void **slot = (void **)(o->base + rela[i].r_offset), *to;
+
+#if defined(__x86_64__)
+		if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT)
+			continue;
+#elif defined(__aarch64__)
+		if (type != R_AARCH64_JUMP_SLOT && type != R_AARCH64_GLOB_DAT)
+			continue;
+#else
+#error "px_vendor_seal: add the names of the JUMP_SLOT and GLOB_DAT relocations of this architecture"
+#endif
+		if ((strncmp(name, "MPI_", 4) != 0 && strncmp(name, "PMPI_", 5) != 0) || is_front_end_call(name))
+			continue;
+		to = dlsym(vendor, name);
+		if (to && *slot != to)
+			patch(slot, to, o->relro, o->base);
+	}
+}
+
+static int seal_object(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct object o = { .base = info->dlpi_addr };
+	const ElfW(Dyn) *dyn = NULL;
+	const ElfW(Rela) *plt = NULL, *rela = NULL;
+	size_t plt_bytes = 0, rela_bytes = 0;
+
+	(void)size;
+	(void)arg;
+	if (!info->dlpi_name || !is_vendor(info->dlpi_name))
+		return 0;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+			dyn = (const ElfW(Dyn) *)(o.base + info->dlpi_phdr[i].p_vaddr);
+		else if (info->dlpi_phdr[i].p_type == PT_GNU_RELRO)
+			o.relro = &info->dlpi_phdr[i];
+	}
+	for (; dyn && dyn->d_tag != DT_NULL; dyn++) {
+		switch (dyn->d_tag) {
+		case DT_SYMTAB: o.sym = (const ElfW(Sym) *)dyn->d_un.d_ptr; break;
+		case DT_STRTAB: o.str = (const char *)dyn->d_un.d_ptr; break;
+		case DT_JMPREL: plt = (const ElfW(Rela) *)dyn->d_un.d_ptr; break;
+		case DT_PLTRELSZ: plt_bytes = dyn->d_un.d_val; break;
+		case DT_RELA: rela = (const ElfW(Rela) *)dyn->d_un.d_ptr; break;
+		case DT_RELASZ: rela_bytes = dyn->d_un.d_val; break;
+		}
+	}
+	if (!o.sym || !o.str)
+		return 0;
+	if (plt)
+		fix(&o, plt, plt_bytes);
+	if (rela)
+		fix(&o, rela, rela_bytes);
+	return 0;
+}
+
+void px_vendor_seal(void)
+{
+	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; /* page protections must not be changed by two at once */
+
+	if (px_vendor_load() < 0)
+		return;
+	pthread_mutex_lock(&one);
+	dl_iterate_phdr(seal_object, NULL);
+	pthread_mutex_unlock(&one);
+}
+
+const char *px_vendor_name(void)
+{
+	static char text[64];
+
+	if (!text[0]) {
+		char full[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+		const char *from;
+		int len = 0;
+
+		if (px_vendor_load() < 0)
+			return PX_VENDOR;
+		px_n.Get_library_version(full, &len);
+#ifdef OPEN_MPI
+		from = strncmp(full, "Open MPI v", 10) == 0 ? full + 10 : full; /* "Open MPI v4.1.4, package: ..." */
+		snprintf(text, sizeof text, "Open MPI %.*s", (int)strcspn(from, ", \n"), from);
+#else
+		from = strchr(full, ':'); /* "MPICH Version:\t4.0.2\nMPICH Release date: ..." */
+		from = from ? from + 1 : full;
+		from += strspn(from, " \t");
+		snprintf(text, sizeof text, "MPICH %.*s", (int)strcspn(from, " \t\n"), from);
+#endif
+	}
+	return text;
+}
+
+int px_vendor_flavor(void)
+{
+#ifdef OPEN_MPI
+	return PX_MPI_OPENMPI;
+#else
+	return PX_MPI_MPICH;
+#endif
+}

@@ -1,0 +1,86 @@
+/* frame.h: the frame header, the unit of everything that crosses sites.
+ *
+ * Owns the 80-byte header and nothing else: no sockets, no MPI. Layout and rules
+ * are in PROTOCOL.md (normative). The same header is the envelope between an
+ * application rank and its daemons, so a message keeps one header end to end.
+ * px_frame_put writes little-endian bytes, px_frame_get checks and reads them.
+ */
+#ifndef PX_FRAME_H
+#define PX_FRAME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define PX_FRAME_MAGIC 0x5850u /* bytes 'P' 'X' */
+#define PX_PROTOCOL_VERSION 1
+#define PX_FRAME_SIZE 80
+/* Payloads up to this many bytes travel in the frame that announces the message. */
+#define PX_INLINE_MAX 1968
+#define PX_ENVELOPE_MAX (PX_FRAME_SIZE + PX_INLINE_MAX) /* 2048: header + inline body */
+#define PX_SEG_MIN (256u << 10)
+#define PX_SEG_MAX (1u << 20)
+/* Upper bound of `body` in control frames (HELLO, REFUSE, ABORT, WORLD, STATS). */
+#define PX_CONTROL_MAX (1u << 20)
+/* HELLO is read before anything is known of the peer: less. PX_HELLO_MAX (hello.h) is the same number. */
+#define PX_HELLO_BODY_MAX 512
+
+enum px_frame_type {
+	PX_F_HELLO = 1,  /* first frame of a connection, both ways */
+	PX_F_REFUSE = 2, /* answer to HELLO: body = reason in UTF-8; the sender closes */
+	PX_F_MSG = 3,    /* start of a message: inline payload, or none and SEG frames follow */
+	PX_F_SEG = 4,    /* one segment of a long message */
+	PX_F_ACK = 5,    /* synchronous send `msg` of rank dst has been matched by src */
+	PX_F_BYE = 6,    /* no more frames will follow on this link */
+	PX_F_ABORT = 7,  /* tag = exit code, body = reason in UTF-8 */
+	PX_F_PING = 8,   /* heartbeat (reserved for link resume) */
+	PX_F_PONG = 9,
+	PX_F_LINKACK = 10, /* acknowledges link sequence numbers (reserved) */
+	PX_F_CREDIT = 11,  /* flow-control credit (reserved) */
+	PX_F_LINK_LAST = 11,
+	/* Inside a site only; a daemon that finds one on a link closes the link. */
+	PX_F_WORLD = 128, /* daemon -> rank: body = px_world */
+	PX_F_FIN = 129,   /* rank -> daemon: this rank has finished; daemon -> rank: `total` = messages you got */
+	PX_F_STATS = 130, /* rank -> out-daemon: body = JSON text */
+};
+
+enum px_frame_flags {
+	PX_FF_SYNC = 1 << 0,  /* the sender waits for an ACK */
+	PX_FF_CHECK = 1 << 1, /* `check` is valid */
+	PX_FF_COLL = 1 << 2,  /* belongs to a collective operation (statistics only) */
+	PX_FF_ALL = PX_FF_SYNC | PX_FF_CHECK | PX_FF_COLL,
+};
+
+struct px_frame {
+	uint8_t version;
+	uint8_t type;
+	uint16_t flags;
+	uint8_t codec;   /* 0 = none; others reserved */
+	uint8_t elem;    /* element size of the datatype in bytes, 0 = unknown */
+	uint64_t seq;    /* link sequence number, from 1, set by the out-daemon; 0 inside a site */
+	uint64_t body;   /* bytes that follow this header */
+	uint64_t total;  /* payload bytes of the whole message, sender's representation */
+	uint64_t offset; /* SEG: where this segment starts in the message */
+	uint64_t ctx;    /* communicator context id */
+	uint32_t src;    /* global rank */
+	uint32_t dst;    /* global rank */
+	int32_t tag;
+	uint32_t msg;    /* message number, counted by the source rank */
+	uint32_t seg;    /* segment length of a long message; 0 = inline */
+	uint32_t check;  /* reserved: CRC32C */
+	uint16_t depth;  /* wide-area messages in sequence that led to this one, itself included */
+	uint32_t local;  /* inside a site: native tag of the payload segments; 0 on a link */
+};
+
+/* px_frame_put: encode f into out[PX_FRAME_SIZE]. */
+void px_frame_put(const struct px_frame *f, uint8_t *out);
+
+/* px_frame_get: decode in[0..len). PX_FRAME_SIZE on success, PX_ESHORT when more bytes are needed,
+ * PX_EVERSION or PX_EPROTO for bytes that no correct peer sends. *f is written only on success. */
+int px_frame_get(const uint8_t *in, size_t len, struct px_frame *f);
+
+/* px_frame_check_link: may f, as px_frame_get gave it, cross a link in version 1? Site-local and reserved
+ * types may not, `local` is 0, and exactly MSG, SEG, ACK, BYE and ABORT have a sequence number.
+ * 0 or PX_EPROTO. */
+int px_frame_check_link(const struct px_frame *f);
+
+#endif

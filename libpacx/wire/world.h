@@ -1,0 +1,30 @@
+/* world.h: the world map: which sites make up the job and which global rank lives where.
+ *
+ * Built by each site's out-daemon from the hellos, in hostfile order, and handed to
+ * every local rank. Global rank = ranks of the sites before + local rank.
+ */
+#ifndef PX_WORLD_H
+#define PX_WORLD_H
+
+#include "hello.h"
+
+struct px_world {
+	int nsites;
+	int self;             /* this site's index */
+	int nranks;           /* application ranks of all sites */
+	struct px_hello *site; /* [nsites] */
+	int *base;            /* [nsites + 1]: first global rank of a site; base[nsites] = nranks */
+};
+
+/* px_world_new: from hellos in site order (copied). NULL when out of memory or nranks overflows. */
+struct px_world *px_world_new(int nsites, int self, const struct px_hello *hellos);
+void px_world_free(struct px_world *w);
+/* px_world_site: site of a global rank; -1 when out of range. */
+int px_world_site(const struct px_world *w, int grank);
+
+/* px_world_put: encode; with out == NULL only the length is returned. Negative PX_E... on error. */
+long px_world_put(const struct px_world *w, uint8_t *out, size_t cap);
+/* px_world_get: decode into *w (new); 0 or PX_E... */
+int px_world_get(const uint8_t *in, size_t len, struct px_world **w);
+
+#endif

@@ -1,0 +1,458 @@
+#!/usr/bin/env python3
+"""gen_bindings.py: from the vendor's mpi.h and libpacx/mpi.api to the interposition layer.
+
+    gen_bindings.py VENDOR_CC OUTDIR      writes OUTDIR/{vendor_table.h,bind.c,bind.h,libpacx.map}
+
+vendor_table.h: struct px_native, one pointer per function; PX_HAVE_<Name>; PX_NATIVE_NAMES(X).
+bind.c:         the exported MPI_X and their aliases PMPI_X, for every class but `native`.
+bind.h:         prototypes of the bodies px_<Name> (classes `own`).
+libpacx.map:    linker version script: what leaves the library.
+
+The rules by which a body's prototype follows from the function's: the communicator becomes struct px_comm *c
+(not with `any`), counts that go with a datatype are MPI_Count, arrays are those of the int form.
+"""
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+API = os.path.join(ROOT, "libpacx", "mpi.api")
+
+# Exported by Open MPI's library but hidden by its mpi.h (removed in MPI-3.0).
+REMOVED = """
+int MPI_Address(void *location, MPI_Aint *address);
+int MPI_Errhandler_create(MPI_Comm_errhandler_function *function, MPI_Errhandler *errhandler);
+int MPI_Errhandler_get(MPI_Comm comm, MPI_Errhandler *errhandler);
+int MPI_Errhandler_set(MPI_Comm comm, MPI_Errhandler errhandler);
+int MPI_Type_extent(MPI_Datatype type, MPI_Aint *extent);
+int MPI_Type_hindexed(int count, int blocklengths[], MPI_Aint displs[], MPI_Datatype oldtype, MPI_Datatype *newtype);
+int MPI_Type_hvector(int count, int blocklength, MPI_Aint stride, MPI_Datatype oldtype, MPI_Datatype *newtype);
+int MPI_Type_lb(MPI_Datatype type, MPI_Aint *lb);
+int MPI_Type_struct(int count, int blocklengths[], MPI_Aint displs[], MPI_Datatype types[], MPI_Datatype *newtype);
+int MPI_Type_ub(MPI_Datatype type, MPI_Aint *ub);
+"""
+
+
+class Param:
+    """One parameter: type text before the name, name, array suffix after it."""
+
+    def __init__(self, text):
+        m = re.match(r"^(.*?)(\w+)((?:\s*\[\d*\])*)$", text.strip())
+        self.type, self.name, self.array = m.group(1).strip(), m.group(2), m.group(3).replace(" ", "")
+        if not self.type:  # unnamed: MPI_Comm_c2f(MPI_Comm)
+            self.type, self.name = self.name, "arg"
+
+    def decl(self, type_=None, name=None):
+        t = type_ or self.type
+        return t + ("" if t.endswith("*") else " ") + (name or self.name) + self.array
+
+
+class Func:
+    def __init__(self, ret, name, args):
+        self.ret, self.name, self.args = ret, name, args
+        self.variadic = "..." in args
+        plain = args.strip() in ("", "void")
+        self.params = [] if plain else [Param(a) for a in args.split(",") if a.strip() != "..."]
+
+    def decl(self):
+        if self.variadic:
+            return self.args
+        return ", ".join(p.decl() for p in self.params) or "void"
+
+    def comms(self):
+        return [p for p in self.params if p.type == "MPI_Comm" and not p.array]
+
+
+def read_api(path=API):
+    """Name -> (class, set of options). Raises on a row it does not understand."""
+    api = {}
+    for no, line in enumerate(open(path), 1):
+        line = line.split("#")[0].split()
+        if not line:
+            continue
+        if len(line) != 2:
+            raise SystemExit(f"{path}:{no}: a row is `Name class[:option,...]`, not {' '.join(line)!r}")
+        name, cls = line
+        cls, _, opts = cls.partition(":")
+        if cls not in ("native", "call", "own", "refused"):
+            raise SystemExit(f"{path}:{no}: class {cls!r} is none of native, call, own, refused")
+        if name in api:
+            raise SystemExit(f"{path}:{no}: {name} has a second row")
+        bad = set(filter(None, opts.split(","))) - {"any", "nolock", "before", "both", "meet"}
+        if bad:
+            raise SystemExit(f"{path}:{no}: unknown option {' '.join(sorted(bad))}")
+        api[name] = (cls, set(filter(None, opts.split(","))))
+    return api
+
+
+def lookup(api, name, funcs):
+    """The row of `name`; X_c falls under X. None when there is none."""
+    if name in api:
+        return api[name]
+    if name.endswith("_c") and name[:-2] in api and name[:-2] in funcs:
+        return api[name[:-2]]
+    return None
+
+
+def prototypes(cc):
+    """Name -> Func for every MPI_ function of cc's mpi.h, hidden ones of Open MPI included."""
+    text = subprocess.run([cc, "-E", "-P", "-x", "c", "-"],
+                          input="#include <mpi.h>\n", text=True, check=True, stdout=subprocess.PIPE).stdout
+    if "ompi_communicator_t" in text:
+        text += REMOVED
+    attribute = re.compile(r"__attribute__\s*\(\((?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*\)\)")
+    text = attribute.sub("", text)
+    funcs = {}
+    for statement in text.split(";"):
+        statement = " ".join(statement.split())
+        m = re.match(r"^(?:extern )?((?:int|double|MPI_\w+)) (MPI_\w+) ?\((.*)\)$", statement)
+        if m:
+            name = m.group(2)[4:]
+            funcs.setdefault(name, Func(m.group(1), name, m.group(3)))
+    if len(funcs) < 300:
+        raise SystemExit(f"gen_bindings: only {len(funcs)} prototypes found in mpi.h of {cc}; the parser needs a look")
+    return funcs
+
+
+def is_count(f, p):
+    """A scalar count of elements of a datatype: 64 bits wide in a body."""
+    return (p.type in ("int", "MPI_Count") and not p.array and re.match(r"^(count|sendcount|recvcount)$", p.name)
+            and any("MPI_Datatype" in q.type for q in f.params))
+
+
+def body(f, opts):
+    """Prototype of px_<Name>; f is the int form."""
+    if "before" in opts:
+        return f"void px_{f.name}(void)"
+    out = []
+    for p in f.params:
+        if p.type == "MPI_Comm" and not p.array and "any" not in opts:
+            out.append("struct px_comm *c")
+        elif is_count(f, p):
+            out.append(p.decl("MPI_Count"))
+        else:
+            out.append(p.decl())
+    return f"int px_{f.name}({', '.join(out) or 'void'})"
+
+
+def twin(f, funcs):
+    """Statements that do blocking f by a nonblocking call on n; None when there is no way."""
+    large = "_c" if f.name.endswith("_c") else ""
+    base = f.name[:-2] if large else f.name
+    a = [("native" if p.type == "MPI_Comm" else p.name) for p in f.params]
+    if base == "Probe":
+        return [f"return probe_native({', '.join(a)});"]
+    if base == "Mprobe":
+        return [f"return mprobe_native({', '.join(a)});"]
+    if base == "Sendrecv":
+        return ["MPI_Request r[2];",
+                "",
+                f"rc = px_n.Irecv{large}(recvbuf, recvcount, recvtype, source, recvtag, native, &r[0]);",
+                "if (rc != MPI_SUCCESS)",
+                "\treturn rc;",
+                f"rc = px_n.Isend{large}(sendbuf, sendcount, sendtype, dest, sendtag, native, &r[1]);",
+                "if (rc == MPI_SUCCESS)",
+                "\trc = wait_native(&r[1], MPI_STATUS_IGNORE);",
+                "return rc == MPI_SUCCESS ? wait_native(&r[0], status) : rc;"]
+    if base == "Sendrecv_replace" and "Isendrecv_replace" not in funcs:
+        return None
+    name = "I" + base[0].lower() + base[1:]
+    if base == "Bsend" or name + large not in funcs:
+        return None
+    blocking = [p.name for p in f.params if "MPI_Status" not in p.type]
+    if [p.name for p in funcs[name + large].params[:-1]] != blocking and len(funcs[name + large].params) - 1 != len(blocking):
+        return None
+    args = [("native" if p.type == "MPI_Comm" else p.name) for p in f.params if "MPI_Status" not in p.type]
+    status = next((p.name for p in f.params if "MPI_Status" in p.type), "MPI_STATUS_IGNORE")
+    return ["MPI_Request r;",
+            "",
+            f"rc = px_n.{name}{large}({', '.join(args)}, &r);",
+            f"return rc == MPI_SUCCESS ? wait_native(&r, {status}) : rc;"]
+
+
+# These have nonblocking twins that match the blocking calls of others.
+POINT_TO_POINT = {"Send", "Ssend", "Rsend", "Recv", "Mrecv", "Sendrecv", "Sendrecv_replace", "Probe", "Mprobe"}
+
+
+def vector_kind(f, p):
+    """Which length an array of counts has, for px_vector_len."""
+    if "eighbor_" in f.name:
+        return "PX_VECTOR_OUT" if p.name.startswith(("send", "sdis")) else "PX_VECTOR_IN"
+    return "PX_VECTOR_ROOT, root" if any(q.name == "root" for q in f.params) else "PX_VECTOR_ALL"
+
+
+def call_body(f, small, opts):
+    """Statements that call px_<Name> from f, whose int form is small; c or n is set."""
+    pre, post, args = [], [], []
+    for p, q in zip(f.params, small.params):
+        if p.type == "MPI_Comm" and not p.array:
+            args.append(("native" if len(f.comms()) == 1 else "PX_MAP(%s)" % p.name) if "any" in opts else "c")
+        elif p.array and q.array and p.type != q.type:
+            kind = vector_kind(f, p)
+            guard = "sendbuf" if p.name.startswith(("send", "sdis")) and any(x.name == "sendbuf" for x in f.params) else None
+            cond = f"{guard} == MPI_IN_PLACE ? 0 : " if guard else ""
+            kind += "" if "root" in kind else ", 0"
+            conv = "px_narrow_count" if "MPI_Count" in p.type else "px_narrow_aint"
+            pre.append((p.name, f"{conv}({p.name}, {cond}px_vector_len(c, {kind}, &rc), &rc)"))
+            args.append(p.name + "_")
+        else:
+            args.append(p.name)
+    lock = "nolock" not in opts
+    out = []
+    if pre:
+        out += [f"int *{n}_ = {e};" for n, e in pre] + [""]
+        out += ["if (rc != MPI_SUCCESS) {", f'\trc = px_unsupported(c, "MPI_{f.name} with counts or displacements beyond INT_MAX");',
+                "} else {", "\tpx_lock();", f"\trc = px_{small.name}({', '.join(args)});", "\tpx_unlock();", "}"]
+        out += [f"free({n}_);" for n, _ in pre] + ["return rc;"]
+        return out
+    if not lock:
+        return [f"return px_{small.name}({', '.join(args)});"]
+    return ["px_lock();", f"rc = px_{small.name}({', '.join(args)});", "px_unlock();", "return rc;"]
+
+
+def native_call(f, mapped=True):
+    args = []
+    for p in f.params:
+        if mapped and p.type == "MPI_Comm" and not p.array:
+            args.append("native" if len(f.comms()) == 1 else f"PX_MAP({p.name})")
+        else:
+            args.append(p.name)
+    return f"px_n.{f.name}({', '.join(args)})"
+
+
+def indent(lines, by=1):
+    return [("\t" * by + s) if s else "" for s in lines]
+
+
+def trampoline(f, funcs, cls, opts):
+    """The exported function, as a list of lines."""
+    small = funcs[f.name[:-2]] if f.name.endswith("_c") and f.name[:-2] in funcs else f
+    comms, b = f.comms(), []
+    void = [f"(void){p.name};" for p in f.params]
+    if "before" in opts:
+        b = ["if (px_active) {", "\tpx_lock();", f"\tpx_{small.name}();", "\tpx_unlock();", "}", f"return {native_call(f)};"]
+    elif cls == "call":
+        b = ["MPI_Comm native = PX_MAP(comm);", ""]
+        if "both" in opts:
+            b += ["if (comm != native) {", f"\tint rc = {native_call(f, False)};", "", "\tif (rc != MPI_SUCCESS)", "\t\treturn rc;", "}"]
+        b += [f"return {native_call(f)};"]
+    elif cls == "refused" and not comms:
+        b = ["if (!px_active)", f"\treturn {native_call(f)};", *void, f'return px_unsupported(NULL, "MPI_{f.name}");']
+    elif f.name == "File_open":  # its I/O component is loaded in here and must be sealed, too
+        b = ["MPI_Comm native = PX_MAP(comm);", "struct px_comm *c = px_comm_find(native);", "int rc;", "", "if (PX_UNLIKELY(c))",
+             '\treturn px_unsupported(c, "MPI_File_open");', "if (meet(comm, native) != MPI_SUCCESS)", "\treturn MPI_ERR_OTHER;", f"rc = {native_call(f)};", "if (px_active)", "\tpx_vendor_seal();",
+             "return rc;"]
+    elif cls == "refused":
+        if len(comms) == 1:
+            b = [f"MPI_Comm native = PX_MAP({comms[0].name});", "struct px_comm *c = px_comm_find(native);", "", "if (PX_LIKELY(!c))"]
+        else:
+            find = [f"px_comm_find(PX_MAP({p.name}))" for p in comms]
+            b = [f"struct px_comm *c = {find[0]};", "", "if (!c)", f"\tc = {find[1]};", "if (PX_LIKELY(!c))"]
+        if "meet" in opts and len(comms) == 1:
+            b[-1] = "if (PX_LIKELY(!c)) {"
+            b += [f"\tif (meet({comms[0].name}, native) != MPI_SUCCESS)", "\t\treturn MPI_ERR_OTHER;", f"\treturn {native_call(f)};", "}",
+                  f'return px_unsupported(c, "MPI_{f.name}");']
+        else:
+            b += [f"\treturn {native_call(f)};", f'return px_unsupported(c, "MPI_{f.name}");']
+    elif "any" in opts or not comms:
+        if "nolock" not in opts:
+            b = ["int rc;", "", "if (!px_active)", f"\treturn {native_call(f, False)};"]
+        if len(comms) == 1:
+            b = [f"MPI_Comm native = PX_MAP({comms[0].name});"] + ([""] if not b else []) + b
+        b += call_body(f, small, opts)
+    else:
+        b = [f"MPI_Comm native = PX_MAP({comms[0].name});", "struct px_comm *c = px_comm_find(native);"]
+        spanning = call_body(f, small, opts)
+        t = twin(f, funcs)
+        rc = t and "MPI_Request" in t[0] or any("rc" in x for x in spanning)
+        block = spanning[0].startswith("int *")  # declarations need a block of their own
+        b += ["int rc = MPI_SUCCESS;" if block else "int rc;"] if rc else []
+        b += ["", "if (PX_LIKELY(!c)) {"]
+        if t:
+            # A nonblocking collective does not match a blocking one (MPI 5.12): all members must choose alike, so
+            # the choice may not depend on what one rank has to do at the moment.
+            when = "px_must_poll()" if small.name in POINT_TO_POINT else "px_spanning() && native != MPI_COMM_SELF"
+            b += [f"\tif (PX_UNLIKELY({when})) {{", *indent(t, 2), "\t}"]
+        elif "meet" in opts:
+            b += [f"\tif (meet({comms[0].name}, native) != MPI_SUCCESS)", "\t\treturn MPI_ERR_OTHER;"]
+        b += [f"\treturn {native_call(f)};", "}"] + spanning
+        if block:
+            b = b[:-len(spanning)] + ["{", *indent(spanning), "}"]
+    return [f"#undef MPI_{f.name}", f"#undef PMPI_{f.name}",
+            f"int MPI_{f.name}({f.decl()});",
+            f"int MPI_{f.name}({f.decl()})", "{", *indent(b), "}",
+            f'int PMPI_{f.name}({f.decl()}) __attribute__((alias("MPI_{f.name}")));', ""]
+
+
+HEAD = "/* Generated by scripts/gen_bindings.py from mpi.h and libpacx/mpi.api: do not edit. */\n"
+
+
+def classed(api, funcs):
+    """Func -> row. A function without a row is refused where it takes a communicator, else native."""
+    out = {}
+    for name, f in sorted(funcs.items()):
+        row = lookup(api, name, funcs)
+        if row is None:
+            row = ("refused" if f.comms() and f.ret == "int" and not f.variadic else "native", set())
+            print(f"gen_bindings: warning: MPI_{name} has no row in libpacx/mpi.api; taken as {row[0]}", file=sys.stderr)
+        out[name] = (f, *row)
+    return out
+
+
+def vendor_table(funcs):
+    out = [HEAD, "#ifndef PX_VENDOR_TABLE_H", "#define PX_VENDOR_TABLE_H", "", "#include <mpi.h>", "", "struct px_native {"]
+    out += [f"\t{f.ret} (*{n})({f.decl()});" for n, f in sorted(funcs.items())] + ["};", ""]
+    out += [f"#define PX_HAVE_{n} 1" for n in sorted(funcs)]
+    out += ["", "#define PX_NATIVE_NAMES(X) \\"] + [f"\tX({n}) \\" for n in sorted(funcs)] + ["", "#endif", ""]
+    return "\n".join(out)
+
+
+def bind_h(rows):
+    out = [HEAD, "#ifndef PX_BIND_H", "#define PX_BIND_H", "", "#include <mpi.h>", "", '#include "comm_find.h"', '#include "lock.h"', ""]
+    for name, (f, cls, opts) in rows.items():
+        if cls == "own" and not (name.endswith("_c") and name[:-2] in rows):
+            out.append(body(f, opts) + ";")
+    out += ["", "#endif", ""]
+    return "\n".join(out)
+
+
+HELPERS = """
+static int wait_native(MPI_Request *request, MPI_Status *status)
+{
+	int rc;
+
+	px_lock();
+	rc = px_wait_native(request, status);
+	px_unlock();
+	return rc;
+}
+
+/* Before a native collective that has no nonblocking form: all members of a local communicator come together with
+ * progress, so that the blocking call which follows waits for nobody who waits for us. */
+static int meet(MPI_Comm comm, MPI_Comm native)
+{
+	MPI_Request r;
+	int rc;
+
+	if (PX_LIKELY(!px_spanning()) || comm == MPI_COMM_SELF)
+		return MPI_SUCCESS;
+	rc = px_n.Ibarrier(native, &r);
+	return rc == MPI_SUCCESS ? wait_native(&r, MPI_STATUS_IGNORE) : rc;
+}
+
+/* Probing natively while remote operations need progress. */
+static int probe_native(int source, int tag, MPI_Comm native, MPI_Status *status)
+{
+	struct px_wait w;
+	int flag = 0, rc;
+
+	px_wait_init(&w);
+	while ((rc = px_n.Iprobe(source, tag, native, &flag, status)) == MPI_SUCCESS && !flag) {
+		px_lock();
+		px_relax(&w, px_progress());
+		px_unlock();
+	}
+	return rc;
+}
+
+static int mprobe_native(int source, int tag, MPI_Comm native, MPI_Message *message, MPI_Status *status)
+{
+	struct px_wait w;
+	int flag = 0, rc;
+
+	px_wait_init(&w);
+	while ((rc = px_n.Improbe(source, tag, native, &flag, message, status)) == MPI_SUCCESS && !flag) {
+		px_lock();
+		px_relax(&w, px_progress());
+		px_unlock();
+	}
+	return rc;
+}
+"""
+
+NARROW = """
+enum px_vector { PX_VECTOR_ALL, PX_VECTOR_ROOT, PX_VECTOR_IN, PX_VECTOR_OUT };
+
+/* Entries of an array argument which this process may read: one per rank; the same at the root, else none; one per
+ * in- or out-neighbour. */
+static int px_vector_len(struct px_comm *c, enum px_vector kind, int root, int *rc)
+{
+	int nin = 0, nout = 0, *in = NULL, *out = NULL;
+
+	if (kind == PX_VECTOR_ALL || kind == PX_VECTOR_ROOT)
+		return kind == PX_VECTOR_ALL || root == c->rank ? c->size : 0;
+	*rc = px_topo_neighbors(c, &nin, &in, &nout, &out);
+	if (*rc != MPI_SUCCESS)
+		return 0;
+	free(in);
+	free(out);
+	return kind == PX_VECTOR_IN ? nin : nout;
+}
+/* Large-count arrays for bodies that take int: a copy, or NULL for no entries; MPI_ERR_COUNT in *rc when one does not fit. */
+#define NARROW(name, type) \\
+	static int *name(const type from[], int n, int *rc) \\
+	{ \\
+		int *to = from && n > 0 ? malloc((size_t)n * sizeof *to) : NULL; \\
+\\
+		if (from && n > 0 && !to) \\
+			*rc = MPI_ERR_NO_MEM; \\
+		for (int i = 0; to && i < n; i++) { \\
+			if (from[i] < INT_MIN || from[i] > INT_MAX) \\
+				*rc = MPI_ERR_COUNT; \\
+			to[i] = (int)from[i]; \\
+		} \\
+		return to; \\
+	}
+NARROW(px_narrow_count, MPI_Count)
+NARROW(px_narrow_aint, MPI_Aint)
+"""
+
+
+def bind_c(rows, funcs):
+    out = [HEAD, "#include <limits.h>", "#include <mpi.h>", "#include <stdlib.h>", "", '#include "bind.h"', '#include "comm.h"', '#include "comm_find.h"',
+           '#include "lock.h"', '#include "request.h"', '#include "sched.h"', '#include "topo.h"', '#include "vendor.h"', '#include "wait.h"', "", '#pragma GCC diagnostic ignored "-Wdeprecated-declarations"', ""]
+    out.append(HELPERS)
+    if any(n.endswith("v_c") for n in rows):
+        out.append(NARROW)
+    out += ["/* Before any constructor of the program that may call MPI. */",
+            "__attribute__((constructor(101))) static void load(void)", "{", "\tconst char *site = getenv(\"PACX_SITE\");", "",
+            "\tpx_active = site && *site;", "\tif (px_vendor_load() < 0)", "\t\tabort(); /* nothing works without it; it has said why */", "}", ""]
+    for f, cls, opts in rows.values():
+        if cls != "native":
+            out += trampoline(f, funcs, cls, opts)
+    return "\n".join(out)
+
+
+def fortran_names():
+    """Entry points of fortran_attr.c: patterns for the version script."""
+    out = []
+    for n in ("attr_put", "attr_get", "comm_set_attr", "comm_get_attr"):
+        for p in ("mpi_", "pmpi_"):
+            out += [p + n, p + n + "_", p + n + "__", (p + n).upper(), p + n + "_f08_"]
+        out += ["ompi_" + n + "_f", "pmpir_" + n + "_f08_"]
+    return out
+
+
+def version_map(ompi):
+    # Only our own definitions match; what is native is not defined here and cannot leak.
+    names = ["MPI_*", "PMPI_*", "pacx_*", "MPICHX_*"] + fortran_names() + ([] if ompi else ["ucp_worker_progress"])
+    return "{\n\tglobal:\n" + "".join(f"\t\t{n};\n" for n in names) + "\tlocal: *;\n};\n"
+
+
+def main():
+    if len(sys.argv) != 3:
+        raise SystemExit(__doc__)
+    cc, outdir = sys.argv[1:]
+    funcs = prototypes(cc)
+    rows = classed(read_api(), funcs)
+    os.makedirs(outdir, exist_ok=True)
+    files = {"vendor_table.h": vendor_table(funcs), "bind.h": bind_h(rows), "bind.c": bind_c(rows, funcs),
+             "libpacx.map": version_map("Type_lb" in funcs and "Send_c" not in funcs)}
+    for name, text in files.items():
+        with open(os.path.join(outdir, name), "w") as out:
+            out.write(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""bench.py: make bench: figures of the relay next to what was measured in the same run. Medians of --runs runs.
+
+One-way time of 1 byte minus raw TCP over loopback; streaming as a share of raw TCP; what libpacx adds to a
+message inside a site. Prints a table; never fails because of a figure.
+"""
+import argparse
+import os
+import statistics
+import subprocess
+
+
+def values(cmd):
+    env = dict(os.environ)
+    out = subprocess.run(cmd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, timeout=300, env=env, check=True).stdout
+    return {k: float(v) for k, v in (line.split() for line in out.splitlines() if len(line.split()) == 2)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--runs", type=int, default=5)
+    args = parser.parse_args()
+    b = args.build
+    pairs = [p for p in ("openmpi+openmpi", "mpich+mpich", "openmpi+mpich")
+             if all(os.path.exists(f"{b}/{f}/bench/latency") for f in p.split("+"))]
+    seen = {}
+    for _ in range(args.runs):
+        raw = values([f"{b}/bench/rawtcp"])
+        for p in pairs:
+            v = values([f"{b}/bin/pacxrun", "-n", "1+1", "--mpi", p, "--", f"{b}/{{mpi}}/bench/latency"])
+            seen.setdefault(p, []).append((raw, v))
+    print(f"{'sites (1+1 ranks)':20} {'1 B one way':>12} {'raw TCP':>9} {'added':>9} {'1 MiB':>12} {'of raw':>7} {'16 MiB':>12} {'of raw':>7}")
+    for p, runs in seen.items():
+        med = lambda f: statistics.median(f(r, v) for r, v in runs)
+        print(f"{p:20} {med(lambda r, v: v['lat_us']):9.1f} us {med(lambda r, v: r['lat_us']):6.1f} us"
+              f" {med(lambda r, v: v['lat_us'] - r['lat_us']):6.1f} us"
+              f" {med(lambda r, v: v['mbs_1m']):7.0f} MB/s {100 * med(lambda r, v: v['mbs_1m'] / r['mbs_1m']):5.0f} %"
+              f" {med(lambda r, v: v['mbs_16m']):7.0f} MB/s {100 * med(lambda r, v: v['mbs_16m'] / r['mbs_16m']):5.0f} %")
+    print(f"\n{'inside a site':20} {'native':>10} {'one-site comm':>14} {'spanning world':>15}   (ns added to a 1-byte message to self)")
+    for f in ("openmpi", "mpich"):
+        if not os.path.exists(f"{b}/{f}/bench/overhead"):
+            continue
+        rows = [values([f"{b}/bin/pacxrun", "-n", "1+1", "--mpi", f, "--", f"{b}/{{mpi}}/bench/overhead"]) for _ in range(args.runs)]
+        med = lambda k: statistics.median(r[k] for r in rows)
+        print(f"{f:20} {med('native_ns'):7.1f} ns {med('add_local_ns'):+11.1f} ns {med('add_world_ns'):+12.1f} ns")
+
+
+if __name__ == "__main__":
+    main()

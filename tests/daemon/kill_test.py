@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""Kill each kind of process of a real job in turn: pacxrun ends with an error and nothing of the job is left.
+
+usage: tests/daemon/kill_test.py [TEST...]        PACX_BUILD: the build directory (build)
+"""
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+
+BUILD = os.path.abspath(os.environ.get("PACX_BUILD", "build"))
+MARK = "PACXTEST_" + uuid.uuid4().hex
+# Ranks that wait for a message that never comes.
+SOURCE = r"""
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+	int x;
+	MPI_Init(&argc, &argv);
+	MPI_Barrier(MPI_COMM_WORLD);
+	puts("up");
+	fflush(stdout);
+	MPI_Recv(&x, 1, MPI_INT, MPI_ANY_SOURCE, 99, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	return MPI_Finalize();
+}
+"""
+# What is killed: a name, and how its command line begins.
+VICTIMS = [("guard", BUILD + "/bin/pacxrun --guard"), ("shell", "/bin/sh -c mpirun"), ("launcher", "mpirun."),
+           ("proxy", "hydra_pmi_proxy"), ("daemon", BUILD + "/lib/pacx/pacxd-"), ("rank", "RANK")]
+
+
+def processes():
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as f:
+                if MARK.encode() not in f.read():
+                    continue
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                line = f.read().replace(b"\0", b" ").decode(errors="replace")
+            if line:
+                found.append((int(pid), line))
+        except OSError:
+            pass
+    return found
+
+
+def is_gone(deadline):
+    until = time.monotonic() + deadline
+    while processes():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def kill_one(program, mpi, begins):
+    """None = fine, else what is wrong; "skip" when this MPI has no such process."""
+    env = dict(os.environ, **{MARK: "1"})
+    job = subprocess.Popen([BUILD + "/bin/pacxrun", "-n", "1+1", "--mpi", mpi, "--", program], env=env,
+                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        for _ in range(2):
+            if not select.select([job.stdout], [], [], 30)[0] or job.stdout.readline() != "up\n":
+                return "the job did not start"
+        if begins is None:
+            job.kill()
+        else:
+            hits = [p for p, line in processes() if line.startswith(begins) or
+                    os.path.basename(line.split()[0]).startswith(begins)]
+            if not hits:
+                return "skip"
+            os.kill(hits[0], signal.SIGKILL)
+        _, err = job.communicate(timeout=40)
+        if not is_gone(10):
+            return f"left behind: {processes()}"
+        if begins is not None and (job.returncode == 0 or "pacxrun: site '" not in err):
+            return f"exit status {job.returncode}, errors: {err}"
+        return None
+    except subprocess.TimeoutExpired:
+        return f"pacxrun has not ended: {processes()}"
+    finally:
+        for pid, _ in processes():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass
+        job.communicate()
+
+
+def main():
+    failed = 0
+    flavors = [m for m in ("openmpi", "mpich") if shutil.which("mpicc." + m)]
+    if not flavors:
+        print("no MPI")
+        return 77
+    tests = [(f"nothing_left_when_{name}_is_killed_{mpi}", mpi, begins) for mpi in flavors
+             for name, begins in [("pacxrun", None), *VICTIMS]]
+    tests = [t for t in tests if not sys.argv[1:] or t[0] in sys.argv[1:]]
+    print(f"1..{len(tests)}", flush=True)
+    with tempfile.TemporaryDirectory() as d:
+        with open(d + "/rank.c", "w") as f:
+            f.write(SOURCE)
+        for mpi in flavors:
+            subprocess.run(["mpicc." + mpi, "-o", f"{d}/rank.{mpi}", d + "/rank.c"], check=True)
+        for name, mpi, begins in tests:
+            program = f"{d}/rank.{mpi}"
+            wrong = kill_one(program, mpi, program if begins == "RANK" else begins)
+            if wrong == "skip":
+                print(f"skip {name}: this MPI has no such process", flush=True)
+            elif wrong:
+                failed += 1
+                print(f"  {wrong}\nnot ok {name}", flush=True)
+            else:
+                print(f"ok {name}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,165 @@
+"""sites.py: start sites by hand for tests of the relay daemon: ports, plans, processes, clean-up.
+
+A Job holds one port per site (bound, not listening, as pacxrun does), starts each site's native job with
+tests/daemon/client as application and pacxd beside it, and kills everything it started when it is left.
+"""
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.join(ROOT, os.environ.get("PACX_BUILD", "build"))
+DEADLINE = 60
+
+
+def flavors():
+    return [f for f in ("openmpi", "mpich")
+            if shutil.which("mpirun." + f) and os.path.exists(f"{BUILD}/lib/pacx/pacxd-{f}")]
+
+
+def client(flavor):
+    """Build the client program if it is not there or older than its source; its path."""
+    src = [f"{ROOT}/tests/daemon/client.c"] + [f"{ROOT}/libpacx/{n}.c" for n in ("vendor", "attach_roles", "yield_hook")]
+    for d in ("base", "wire"):
+        src += sorted(f"{ROOT}/libpacx/{d}/{n}" for n in os.listdir(f"{ROOT}/libpacx/{d}") if n.endswith(".c"))
+    exe = f"{BUILD}/{flavor}/tests-daemon/client"
+    if os.path.exists(exe) and all(os.path.getmtime(s) <= os.path.getmtime(exe) for s in src):
+        return exe
+    os.makedirs(os.path.dirname(exe), exist_ok=True)
+    inc = [a for d in ("libpacx", "libpacx/base", "libpacx/wire") for a in ("-iquote", f"{ROOT}/{d}")]
+    subprocess.run([f"mpicc.{flavor}", "-std=c11", "-D_GNU_SOURCE", "-g", "-O2", *inc, "-iquote", f"{BUILD}/gen/{flavor}",
+                    "-w", "-rdynamic", "-Wl,--no-as-needed", "-o", exe, *src, "-ldl"], check=True)
+    return exe
+
+
+class Job:
+    def __init__(self, mpi, ranks=2, deadline=20, extra=None):
+        """mpi: flavor of each site; ranks: application ranks of each."""
+        self.mpi, self.ranks, self.deadline = mpi, ranks, deadline
+        self.names = [f"site{i}" for i in range(len(mpi))]
+        self.held, self.ports, self.procs = [], [], {}
+        for _ in mpi:
+            s = socket.socket()
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            s.bind(("127.0.0.1", 0))
+            self.held.append(s)
+            self.ports.append(s.getsockname()[1])
+        self.job = "test" + os.urandom(6).hex()
+        self.extra = extra or {}
+        self.tmp = tempfile.mkdtemp(prefix="pacxd-test-")
+
+    def plan(self):
+        sites = ", ".join(f"{{name: {n}, host: 127.0.0.1, port: {p}, ranks: {self.ranks}, mpi: {m}}}"
+                          for n, p, m in zip(self.names, self.ports, self.mpi))
+        return f"{{sites: [{sites}], deadlines: {{start: {self.deadline}s}}}}"
+
+    def start(self, i, *args, **env):
+        """Start site i with the client in the mode args."""
+        m = self.mpi[i]
+        e = dict(os.environ, PACX_PLAN=self.plan(), PACX_SITE=self.names[i], PACX_JOB=self.job, PACX_FORM="mpmd",
+                 PACX_DAEMONS="last", PACX_GATEWAYS="1", OMPI_ALLOW_RUN_AS_ROOT="1",
+                 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        e.update(self.extra)
+        e.update({k: str(v) for k, v in env.items()})
+        opt = ["--oversubscribe", "--bind-to", "none"] if m == "openmpi" else []
+        cmd = [f"mpirun.{m}", *opt, "-np", str(self.ranks), client(m), *map(str, args),
+               ":", "-np", "2", f"{BUILD}/lib/pacx/pacxd-{m}"]
+        out = open(f"{self.tmp}/{i}.{len(self.procs)}.log", "w+b")
+        p = subprocess.Popen(cmd, env=e, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                             start_new_session=True)
+        p.log = out
+        self.procs[i] = p
+        return p
+
+    def text(self, i):
+        with open(self.procs[i].log.name, errors="replace") as f:
+            return f.read()
+
+    def wait(self, i, seconds=DEADLINE):
+        try:
+            return self.procs[i].wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self.names[i]} did not end within {seconds} s:\n{self.text(i)}") from None
+
+    def wait_text(self, i, what, seconds=20):
+        """Until the output of site i contains `what`."""
+        end = time.monotonic() + seconds
+        while what not in self.text(i):
+            assert time.monotonic() < end, f"{self.names[i]} never said {what!r}:\n{self.text(i)}"
+            time.sleep(0.02)
+
+    def daemons(self, i):
+        """Process ids of the site's daemons, out first."""
+        return sorted(p for p in descendants(self.procs[i].pid) if comm(p).startswith("pacxd-"))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for p in self.procs.values():
+            pids = descendants(p.pid)
+            try:
+                os.killpg(p.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            for pid in pids:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            p.wait()
+            p.log.close()
+        for s in self.held:
+            s.close()
+        shutil.rmtree(self.tmp, ignore_errors=True)
+
+
+def comm(pid):
+    try:
+        with open(f"/proc/{pid}/comm") as f:
+            return f.read().strip()
+    except OSError:
+        return ""
+
+
+def descendants(pid):
+    children = {}
+    for p in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{p}/stat") as f:
+                text = f.read()
+        except OSError:
+            continue
+        children.setdefault(int(text[text.rindex(")") + 2:].split()[1]), []).append(int(p))
+    found, todo = [], [pid]
+    while todo:
+        for c in children.get(todo.pop(), []):
+            found.append(c)
+            todo.append(c)
+    return found
+
+
+def cpu_seconds(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        text = f.read()
+    fields = text[text.rindex(")") + 2:].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def run(tests):
+    """Run the functions `tests` (name, function), in the form that tests/run reads."""
+    print(f"1..{len(tests)}", flush=True)
+    failed = 0
+    for name, f in tests:
+        try:
+            f()
+            print(f"ok {name}", flush=True)
+        except AssertionError as e:
+            failed += 1
+            print(f"not ok {name}: {str(e).splitlines()[0] if str(e) else 'assertion'}\n{e}", flush=True)
+    sys.exit(1 if failed else 0)

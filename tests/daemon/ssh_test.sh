@@ -1,0 +1,157 @@
+#!/bin/sh
+# Sites behind a real sshd on loopback, as root and as an ordinary user: the environment, odd arguments, standard
+# input, exit status, and with {guard} no orphans when ssh is killed. Needs root (it makes a user for the time of the test).
+set -u
+BUILD=$(cd "${PACX_BUILD:-build}" && pwd) || exit 1
+[ "$(id -u)" = 0 ] || { echo "needs root to run an sshd for another user"; exit 77; }
+[ -x /usr/sbin/sshd ] && command -v ssh >/dev/null || { echo "no sshd"; exit 77; }
+D=$(mktemp -d /tmp/pacx-ssh-XXXXXX)
+USER_MADE=pacxt$$
+failed=0
+sshd=
+finish() {
+	[ -n "$sshd" ] && kill "$sshd" 2>/dev/null
+	for p in $(pgrep -u "$USER_MADE"); do kill -9 "$p"; done
+	# Sessions of the user may need a moment to be gone.
+	for i in 1 2 3 4 5 6 7 8 9 10; do
+		userdel -r "$USER_MADE" >/dev/null 2>&1
+		id "$USER_MADE" >/dev/null 2>&1 || break
+		sleep 0.3
+	done
+	rm -rf "$D" "/tmp/pacx-ssh-job.$$"
+}
+trap finish EXIT
+trap 'exit 1' INT TERM
+check() { # NAME GOT EXPECTED
+	if [ "$2" = "$3" ]; then
+		echo "ok $1"
+	else
+		printf '  got:\n%s\n  expected:\n%s\nnot ok %s\n' "$2" "$3" "$1"
+		failed=1
+	fi
+}
+free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+
+useradd -p '*' -m -s /bin/sh "$USER_MADE" || { echo "cannot make a user"; exit 77; }
+chmod 755 "$D"
+ssh-keygen -q -t ed25519 -N '' -f "$D/host" && ssh-keygen -q -t ed25519 -N '' -f "$D/key" || exit 1
+mkdir "$D/user" && cp "$D/key" "$D/user/key" && cp "$D/key.pub" "$D/authorized" && chmod 644 "$D/authorized"
+PORT=$(free_port)
+mkdir -p /run/sshd
+cat >"$D/sshd_config" <<END
+Port $PORT
+ListenAddress 127.0.0.1
+HostKey $D/host
+AuthorizedKeysFile $D/authorized
+StrictModes no
+UsePAM no
+PermitRootLogin yes
+PasswordAuthentication no
+PidFile none
+END
+/usr/sbin/sshd -D -f "$D/sshd_config" -E "$D/sshd.log" &
+sshd=$!
+cat >"$D/ssh_config" <<END
+Host *
+  Port $PORT
+  IdentityFile $D/user/key
+  StrictHostKeyChecking no
+  UserKnownHostsFile /dev/null
+  LogLevel ERROR
+END
+for i in $(seq 100); do
+	ssh -F "$D/ssh_config" 127.0.0.1 true 2>/dev/null && break
+	sleep 0.1
+done
+P1=$(free_port) P2=$(free_port)
+cat >"$D/show" <<'END'
+#!/bin/sh
+echo "$PACX_SITE $PACX_BASE $PACX_FORM $(id -un) ${LD_PRELOAD##*/} $(printf '%s' "$PACX_PLAN" | cut -c1-9)"
+echo "$X"
+printf '<%s>' "$@"
+echo
+cat
+exit 6
+END
+chmod 755 "$D/show"
+job() { # SECOND-START [OPTION...]: hostfile of two sites, the first local
+	cat >"$D/hosts.yml" <<END
+sites:
+  - {name: here, host: 127.0.0.1, port: $P1, ranks: 1, mpi: openmpi, start: "true"}
+  - name: there
+    host: 127.0.0.1
+    port: $P2
+    ranks: 2
+    mpi: openmpi
+    env: {X: "x  y'\$z"}
+    start: |
+      $1
+END
+}
+SSH="ssh -F $D/ssh_config"
+ARGS="a  b|it's|\"q\"|\$HOME|\`id\`|*|new
+line|"
+run() {
+	"$BUILD/bin/pacxrun" -f "$D/hosts.yml" -- "$D/show" "a  b" "it's" '"q"' '$HOME' '`id`' '*' 'new
+line' '' 2>"$D/err"
+	echo "status $?"
+}
+shown() { # USER
+	printf "there 1 single %s libpacx-openmpi.so {sites: [\nx  y'\$z\n" "$1"
+	printf '<%s>' "a  b" "it's" '"q"' '$HOME' '`id`' '*' 'new
+line' ''
+	printf '\nstatus 6\n'
+}
+for who in root "$USER_MADE"; do
+	job "$SSH $who@127.0.0.1 {app}"
+	check "ssh_$who" "$(run)" "$(shown "$who")"
+	job "$SSH $who@127.0.0.1 'cd / && {app}'"
+	check "ssh_in_quotes_$who" "$(run)" "$(shown "$who")"
+	job "$SSH $who@127.0.0.1 {guard} {app}"
+	check "ssh_guard_$who" "$(run)" "$(shown "$who")"
+	job "$SSH root@127.0.0.1 $SSH $who@127.0.0.1 {app}"
+	check "ssh_through_ssh_$who" "$(run)" "$(shown "$who")"
+done
+
+# The first site behind ssh gets standard input.
+cat >"$D/hosts.yml" <<END
+sites:
+  - {name: there, host: 127.0.0.1, port: $P1, ranks: 2, mpi: openmpi, start: "$SSH $USER_MADE@127.0.0.1 cat"}
+END
+check ssh_stdin "$(seq 50000 | "$BUILD/bin/pacxrun" -f "$D/hosts.yml" | md5sum)" "$(seq 50000 | md5sum)"
+
+# pacxrun run by the ordinary user himself.
+mkdir "/tmp/pacx-ssh-job.$$" && cp "$D/hosts.yml" "$D/ssh_config" "$D/user/key" "/tmp/pacx-ssh-job.$$" &&
+	sed -i "s#$D/user/key#/tmp/pacx-ssh-job.$$/key#" "/tmp/pacx-ssh-job.$$/ssh_config" &&
+	sed -i "s#$D/ssh_config#/tmp/pacx-ssh-job.$$/ssh_config#; s# cat\"# id -un\"#" "/tmp/pacx-ssh-job.$$/hosts.yml" &&
+	chown -R "$USER_MADE" "/tmp/pacx-ssh-job.$$"
+check pacxrun_of_a_user "$(cd / && su "$USER_MADE" -c "'$BUILD/bin/pacxrun' -f /tmp/pacx-ssh-job.$$/hosts.yml" 2>&1)" "$USER_MADE"
+
+printf '#!/bin/sh\necho up\nsetsid sleep 77\nsleep 77\n' >"$D/sleeper"
+chmod 755 "$D/sleeper"
+# Whatever dies, nothing of a guarded remote site stays: here the local ssh, then pacxrun.
+for victim in ssh pacxrun; do
+	cat >"$D/hosts.yml" <<END
+sites:
+  - {name: there, host: 127.0.0.1, port: $P1, ranks: 2, mpi: openmpi, start: "exec $SSH $USER_MADE@127.0.0.1 {guard} $D/sleeper"}
+END
+	"$BUILD/bin/pacxrun" -f "$D/hosts.yml" >"$D/out" 2>"$D/err" </dev/null &
+	pacxrun=$!
+	for i in $(seq 100); do
+		[ -s "$D/out" ] && pgrep -u "$USER_MADE" -x sleep >/dev/null && break
+		sleep 0.1
+	done
+	if [ $victim = ssh ]; then
+		kill -9 "$(pgrep -x ssh -P "$(pgrep -P $pacxrun)")"
+	else
+		kill -9 $pacxrun
+	fi
+	wait $pacxrun 2>/dev/null
+	for i in $(seq 80); do
+		pgrep -u "$USER_MADE" -x sleep >/dev/null || break
+		sleep 0.1
+	done
+	check "no_remote_orphans_when_${victim}_is_killed" "$(pgrep -u "$USER_MADE" -x sleep)" ""
+done
+[ $failed = 0 ] && echo "all passed"
+exit $failed

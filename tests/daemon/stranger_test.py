@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""stranger_test.py: who connects to the in-daemon's port and is not a peer changes nothing; a peer that breaks
+the protocol ends the job. The run meanwhile goes on between two real sites, or with this script as the peer."""
+import os
+import socket
+import sys
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import wire  # noqa: E402
+from sites import Job, flavors, run  # noqa: E402
+
+
+def with_running_job(f, disturb):
+    """disturb(job) while two sites are linked; both must end well afterwards."""
+    with Job([f, f]) as j:
+        for i in range(2):
+            j.start(i, "idle", 4, PACX_LOG="debug")
+        for i in range(2):
+            j.wait_text(i, "link to site")
+            j.wait_text(i, "link from site")
+        disturb(j)
+        for i in range(2):
+            assert j.wait(i) == 0, j.text(i)
+
+
+def garbage_is_refused(f):
+    def disturb(j):
+        for data in (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(200),
+                     os.urandom(5000), b"P", b"PX", b"PX\x01"):
+            with wire.dial(j.ports[0]) as s:
+                s.sendall(data)
+                if len(data) > 3:
+                    kind, body = wire.read_frame(s)
+                    assert kind == wire.REFUSE and b"no PACX frame" in body, (kind, body)
+        assert "refused a connection from 127.0.0.1:" in j.text(0) and "no PACX frame" in j.text(0)
+    with_running_job(f, disturb)
+
+
+def log_of_strangers_is_limited(f):
+    def disturb(j):
+        for _ in range(300):
+            wire.ask(j.ports[0], b"garbage!")
+        n = j.text(0).count("refused a connection")
+        assert 5 <= n <= 20, f"{n} lines for 300 strangers"
+    with_running_job(f, disturb)
+
+
+def other_version_is_refused(f):
+    def disturb(j):
+        kind, text = wire.ask(j.ports[0], wire.frame(wire.HELLO, wire.hello(j.job, "site1", 1), version=2))
+        assert kind == wire.REFUSE and "version 2" in text, (kind, text)
+        kind, text = wire.ask(j.ports[0], wire.frame(wire.HELLO, wire.hello(j.job, "site1", 1, protocol=3)))
+        assert kind == wire.REFUSE and "version 3" in text, (kind, text)
+    with_running_job(f, disturb)
+
+
+def other_job_is_refused(f):
+    def disturb(j):
+        kind, text = wire.ask(j.ports[0], wire.frame(wire.HELLO, wire.hello("xyz", "site1", 1)))
+        assert kind == wire.REFUSE and "not the job" in text and j.job not in text, (kind, text)
+    with_running_job(f, disturb)
+
+
+def duplicate_and_unknown_sites_are_refused(f):
+    def disturb(j):
+        for h, what in ((wire.hello(j.job, "site1", 1), "already"), (wire.hello(j.job, "site0", 0), "twice"),
+                        (wire.hello(j.job, "other", 1), "hostfile"), (wire.hello(j.job, "site1", 1, nranks=5), "ranks"),
+                        (wire.hello(j.job, "site1", 1, nsites=3), "3")):
+            kind, text = wire.ask(j.ports[0], wire.frame(wire.HELLO, h))
+            assert kind == wire.REFUSE and what in text, (kind, text)
+    with_running_job(f, disturb)
+
+
+def silent_strangers_do_not_fill_the_door(f):
+    """64 places; the real peer still comes in later, when the silent ones have been thrown out."""
+    with Job([f, f], deadline=40) as j:
+        j.start(0, "idle", 0)
+        end = time.monotonic() + 20
+        while True:
+            try:
+                held = [wire.dial(j.ports[0])]
+                break
+            except OSError:
+                assert time.monotonic() < end
+                time.sleep(0.05)
+        held += [wire.dial(j.ports[0]) for _ in range(79)]
+        held[0].sendall(b"PX\x01")
+        j.wait_text(0, "others are waiting for their HELLO")
+        j.start(1, "idle", 0)
+        for i in range(2):
+            assert j.wait(i) == 0, j.text(i)
+        for s in held:
+            s.close()
+
+
+class Peer:
+    """Plays site1 for a real site0: accepts its link, dials its own."""
+    def __init__(self, f):
+        self.job = Job([f, f])
+        self.server = socket.socket()
+        self.server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        self.server.bind(("127.0.0.1", self.job.ports[1]))
+        self.server.listen()
+        self.hello = wire.frame(wire.HELLO, wire.hello(self.job.job, "site1", 1))
+
+    def accept(self, answer=None):
+        s, _ = self.server.accept()
+        s.settimeout(20)
+        kind, _ = wire.read_frame(s)
+        assert kind == wire.HELLO
+        s.sendall(self.hello if answer is None else answer)
+        return s
+
+    def dial(self):
+        end = time.monotonic() + 20
+        while True:
+            try:
+                s = wire.dial(self.job.ports[0])
+                break
+            except OSError:
+                assert time.monotonic() < end
+                time.sleep(0.05)
+        s.sendall(self.hello)
+        kind, body = wire.read_frame(s)
+        assert kind == wire.HELLO, body
+        return s
+
+    def __enter__(self):
+        self.job.__enter__()
+        self.job.start(0, "idle", 30)
+        return self
+
+    def __exit__(self, *a):
+        self.server.close()
+        return self.job.__exit__(*a)
+
+
+def peer_that_breaks_the_protocol(f, data, what):
+    with Peer(f) as p:
+        into = p.accept()
+        out = p.dial()
+        out.sendall(data)
+        assert p.job.wait(0) == 5, p.job.text(0)
+        assert "site1" in p.job.text(0) and "broke the protocol" in p.job.text(0) and what in p.job.text(0), p.job.text(0)
+        into.close()
+        out.close()
+
+
+def peer_that_refuses(f):
+    with Peer(f) as p:
+        s = p.accept(wire.frame(wire.REFUSE, b"we do not like you\x1b[31m"))
+        assert p.job.wait(0) == 3, p.job.text(0)
+        assert "refused us: we do not like you?[31m" in p.job.text(0), p.job.text(0)
+        s.close()
+
+
+def peer_of_another_version(f):
+    with Peer(f) as p:
+        s = p.accept(wire.frame(wire.HELLO, wire.hello(p.job.job, "site1", 1), version=9))
+        assert p.job.wait(0) == 3, p.job.text(0)
+        assert "version 9" in p.job.text(0), p.job.text(0)
+        s.close()
+
+
+def abort_of_a_peer_wins_over_its_loss(f):
+    with Peer(f) as p:
+        into, out = p.accept(), p.dial()
+        into.close()
+        time.sleep(0.3)  # the loss comes first; the reason must still win
+        out.sendall(wire.frame(wire.ABORT, b"because", seq=1, src=2, tag=42))
+        out.close()
+        assert p.job.wait(0) == 42, p.job.text(0)
+        assert "site site1 ended the job: because" in p.job.text(0), p.job.text(0)
+
+
+def main():
+    have = flavors()
+    if not have:
+        print("no daemon has been built")
+        return 77
+    f = have[0]
+    tests = [(t.__name__, lambda t=t: t(f)) for t in (
+        garbage_is_refused, log_of_strangers_is_limited, other_version_is_refused, other_job_is_refused,
+        duplicate_and_unknown_sites_are_refused, silent_strangers_do_not_fill_the_door, peer_that_refuses,
+        peer_of_another_version, abort_of_a_peer_wins_over_its_loss)]
+    msg = dict(seq=1, src=2, dst=0, ctx=2)
+    for name, data, what in (
+            ("malformed_frame", b"not a frame", "malformed"),
+            ("gap_in_sequence", wire.frame(wire.MSG, b"x", **dict(msg, seq=2)), "sequence"),
+            ("foreign_source", wire.frame(wire.MSG, b"x", **dict(msg, src=0)), "source"),
+            ("foreign_destination", wire.frame(wire.MSG, b"x", **dict(msg, dst=3)), "destination"),
+            ("local_tag_on_link", wire.frame(wire.MSG, b"", total=5000, seg=1 << 18, local=20, **msg), "link"),
+            ("unannounced_segment", wire.frame(wire.SEG, bytes(5000), seg=1 << 18, **msg), "announced"),
+            ("frame_behind_bye", wire.frame(wire.BYE, seq=1) + wire.frame(wire.MSG, b"x", **dict(msg, seq=2)), "BYE")):
+        tests.append((f"peer_sends_{name}", lambda d=data, w=what: peer_that_breaks_the_protocol(f, d, w)))
+    only = sys.argv[1:]
+    run([t for t in tests if not only or any(o in t[0] for o in only)])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""matrix.py: run the MPI test programs on couplings of sites; speaks the protocol of tests/run.
+
+usage: tests/mpi/matrix.py [--build DIR] [--only CONFIG] [--long] [PROGRAM...]
+
+A config is "sites:flavours"; "plain" runs the program without PACX on each vendor MPI. A program
+passes when it exits with 0 and its last lines say that it made checks and none failed.
+"""
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+
+CONFIGS = ["4:openmpi", "4:mpich", "3+3:openmpi+mpich", "3+2:mpich+openmpi", "2+2:openmpi+openmpi", "2+2:mpich+mpich",
+           "2+1+2:openmpi+mpich+openmpi"]
+# Programs with arguments of their own, or that end on purpose with another status, have their own tests.
+SEPARATE = {"abort", "mpi4py_basic"}
+
+
+def programs(build):
+    flavours = [f for f in ("openmpi", "mpich") if os.path.isdir(f"{build}/{f}/tests")]
+    names = set()
+    for f in flavours:
+        names |= {n for n in os.listdir(f"{build}/{f}/tests") if os.path.isfile(f"{build}/{f}/tests/{n}")
+                  and "." not in n}
+    return flavours, sorted(names - SEPARATE)
+
+
+def run(build, config, name, deadline):
+    sites, flavour = config.split(":")
+    cmd = [f"{build}/bin/pacxrun", "-n", sites, "--mpi", flavour, "--", f"{build}/{{mpi}}/tests/{name}"]
+    start = time.monotonic()
+    p = subprocess.Popen(cmd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                         errors="replace")
+    try:
+        out, _ = p.communicate(timeout=deadline)
+    except subprocess.TimeoutExpired:
+        p.terminate()
+        try:
+            out, _ = p.communicate(timeout=15)
+        except subprocess.TimeoutExpired:
+            p.kill()
+            out, _ = p.communicate()
+        return False, f"not finished after {deadline} s\n{out}", deadline
+    seconds = time.monotonic() - start
+    verdict = re.findall(r"(\d+) checks, (\d+) failed", out)
+    skipped = re.search(r"^.*skipped.*$", out, re.M)
+    if p.returncode == 0 and skipped and not verdict:
+        return None, skipped[0], seconds
+    good = p.returncode == 0 and len(verdict) == 1 and int(verdict[0][0]) > 0 and int(verdict[0][1]) == 0
+    return good, f"exit status {p.returncode}\n{out}", seconds
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--only", action="append", help="config (may be repeated)")
+    parser.add_argument("--deadline", type=float, default=60)
+    parser.add_argument("names", nargs="*")
+    args = parser.parse_args()
+    flavours, names = programs(args.build)
+    if args.names:
+        names = args.names
+    configs = [c for c in args.only or CONFIGS if all(f in flavours for f in c.split(":")[1].split("+"))]
+    print(f"1..{len(configs) * len(names)}")
+    failed = 0
+    for config in configs:
+        for name in names:
+            good, text, seconds = run(args.build, config, name, args.deadline)
+            label = f"{name}@{config.replace(':', '/')}"
+            if good is None:
+                print(f"skip {label}: {text}")
+            elif good:
+                print(f"ok {label}")
+            else:
+                failed += 1
+                print("\n".join("  " + line for line in text.splitlines()[-25:]))
+                print(f"not ok {label}")
+            print(f"  # {seconds:.1f} s", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

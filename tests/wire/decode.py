@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+"""decode.py: second decoder of the PACX wire protocol, written from libpacx/wire/PROTOCOL.md alone.
+
+usage: decode.py < LINES      each line "KIND HEX", KIND = frame, hello, world or stream; prints one result line each
+
+A result is "short", "proto", "version", or "ok" and the fields. It shares no code with the C decoder and must not:
+tests/wire/check_vectors.py compares the two. It is written to be read beside the document, not to be fast.
+"""
+import struct
+import sys
+import zlib
+
+FRAME_SIZE, INLINE_MAX, HELLO_MAX, CONTROL_MAX = 80, 1968, 512, 1048576
+SEGMENTS = (262144, 524288, 1048576)
+RANK_MAX, MESSAGE_MAX = 2**31 - 1, 2**63 - 1
+SYNC, CHECK, COLL = 1, 2, 4
+HELLO, REFUSE, MSG, SEG, ACK, BYE, ABORT, PING, PONG, LINKACK, CREDIT = range(1, 12)
+WORLD, FIN, STATS = 128, 129, 130
+
+
+class Bad(Exception):
+    """Carries the result word: short, proto or version."""
+
+
+def need(condition, result="proto"):
+    if not condition:
+        raise Bad(result)
+
+
+# Section 2: names in order of offset; "zero" is the u16 at 74.
+HEADER = struct.Struct("<HBBHBBQQQQQIIiIIIHHI")
+NAMES = ("magic version type flags codec elem seq body total offset ctx src dst tag msg seg check depth zero "
+         "local").split()
+
+# Section 3: which fields a type names (besides magic, version, type, seq, check), and its largest body.
+MESSAGE = {"flags", "elem", "body", "total", "offset", "ctx", "src", "dst", "tag", "msg", "seg", "depth", "local"}
+TYPES = {
+    HELLO: {"body", "total"},
+    REFUSE: {"body", "total"},
+    MSG: MESSAGE - {"offset"},
+    SEG: MESSAGE,
+    ACK: {"ctx", "src", "dst", "tag", "msg"},
+    BYE: set(),
+    ABORT: {"src", "dst", "tag", "body", "total"},
+    PING: {"total", "src", "dst"},
+    PONG: {"total", "src", "dst"},
+    LINKACK: {"total", "src", "dst"},
+    CREDIT: {"total", "src", "dst"},
+    WORLD: {"src", "dst", "body", "total"},
+    FIN: {"src", "dst", "total"},
+    STATS: {"src", "dst", "body", "total"},
+}
+BODIES = {HELLO: (1, HELLO_MAX), REFUSE: (0, CONTROL_MAX), ABORT: (0, CONTROL_MAX), WORLD: (1, CONTROL_MAX),
+          STATS: (0, CONTROL_MAX)}
+
+
+def frame(data):
+    for got, expected in zip(data, b"PX"):
+        need(got == expected)
+    if len(data) > 2:
+        need(data[2] == 1, "version")
+    need(len(data) >= FRAME_SIZE, "short")
+    f = dict(zip(NAMES, HEADER.unpack(data[:FRAME_SIZE])))
+    kind = f["type"]
+    need(kind in TYPES and f["zero"] == 0 and f["codec"] == 0)
+    need(f["flags"] & ~(SYNC | CHECK | COLL) == 0)
+    need(f["flags"] & CHECK or f["check"] == 0)
+    for name in MESSAGE - TYPES[kind]:
+        need(f[name] == 0)
+    need(f["src"] <= RANK_MAX and f["dst"] <= RANK_MAX)
+    if kind in (HELLO, REFUSE, WORLD, FIN, STATS):
+        need(f["seq"] == 0)
+    if kind in BODIES:
+        low, high = BODIES[kind]
+        need(low <= f["body"] <= high and f["total"] == f["body"])
+    if kind == FIN:
+        need(f["total"] <= MESSAGE_MAX)
+    if kind == MSG and f["seg"] == 0:
+        need(f["body"] == f["total"] <= INLINE_MAX and f["local"] == 0)
+    elif kind in (MSG, SEG):
+        need(f["seg"] in SEGMENTS and INLINE_MAX < f["total"] <= MESSAGE_MAX)
+        if kind == MSG:
+            need(f["body"] == 0)
+        else:
+            need(f["offset"] < f["total"] and f["offset"] % f["seg"] == 0)
+            need(f["body"] == min(f["seg"], f["total"] - f["offset"]))
+    return f
+
+
+def frame_link(f):
+    """The rules marked [E, link]."""
+    numbered = MSG <= f["type"] <= ABORT
+    return f["type"] <= ABORT and f["local"] == 0 and (f["seq"] != 0) == numbered
+
+
+FIXED = struct.Struct("<8H IiI 12B i 16s 4B HH")
+HELLO_NAMES = ("protocol site nsites gateway gateways stream streams flavor nranks tag_ub features big_endian "
+               "char_signed long pointer wchar ldouble align_double align_llong align_ldouble ldformat fint flogical "
+               "true").split()
+
+
+def text(data):
+    need(all(c >= 0x20 and c != 0x7F for c in data))
+    for i, c in enumerate(data):
+        need(c != 0xC2 or (i + 1 < len(data) and data[i + 1] >= 0xA0))
+    return data
+
+
+def hello(data):
+    need(len(data) >= 2, "short")
+    if data[0:2] != b"\1\0":
+        raise Bad(f"version protocol={data[0] | data[1] << 8}")
+    need(len(data) >= FIXED.size, "short")
+    values = FIXED.unpack(data[:FIXED.size])
+    h = dict(zip(HELLO_NAMES, values))
+    zeros, njob, nname, nvendor, zero1, next_, zero2 = values[len(HELLO_NAMES):]
+    need(zeros == bytes(16) and zero1 == 0 and zero2 == 0)
+    need(njob <= 64 and nname <= 64 and nvendor <= 128)
+    end = FIXED.size + njob + nname + nvendor + next_
+    need(end <= HELLO_MAX)
+    need(len(data) >= end, "short")
+    need(len(data) == end and njob >= 1 and nname >= 1)
+    at = FIXED.size
+    for name, n in (("job", njob), ("name", nname), ("vendor", nvendor)):
+        h[name] = text(data[at:at + n])
+        at += n
+    need(h["site"] < h["nsites"] and h["gateway"] < h["gateways"] and h["stream"] < h["streams"])
+    need(1 <= h["nranks"] <= RANK_MAX and h["tag_ub"] >= 32767)
+    need(h["big_endian"] <= 1 and h["char_signed"] <= 1)
+    need(h["long"] in (4, 8) and h["pointer"] in (4, 8) and h["wchar"] in (2, 4) and h["ldouble"] in (8, 12, 16))
+    for name in ("align_double", "align_llong", "align_ldouble"):
+        need(h[name] in (1, 2, 4, 8, 16))
+    need(h["ldformat"] <= 3 and h["fint"] in (4, 8) and h["flogical"] in (1, 2, 4, 8))
+    return h
+
+
+def world(data):
+    need(len(data) >= 12, "short")
+    protocol, nsites, self_, zero, nranks = struct.unpack("<4HI", data[:12])
+    need(protocol == 1, "version")
+    need(len(data) <= CONTROL_MAX and nsites >= 1 and self_ < nsites and zero == 0)
+    need(len(data) >= 12 + 2 * nsites, "short")
+    at, hellos = 12, []
+    for i in range(nsites):
+        need(len(data) >= at + 2, "short")
+        n, = struct.unpack("<H", data[at:at + 2])
+        need(len(data) >= at + 2 + n, "short")
+        try:
+            h = hello(data[at + 2:at + 2 + n])
+        except Bad as bad:
+            raise Bad("proto" if str(bad) == "short" else str(bad).split()[0]) from bad
+        need(h["site"] == i and h["nsites"] == nsites)
+        hellos.append(h)
+        at += 2 + n
+    need(at == len(data))
+    need(sum(h["nranks"] for h in hellos) == nranks <= RANK_MAX)
+    return self_, nranks, hellos
+
+
+def show_frame(f):
+    fields = " ".join(f"{n}={f[n]}" for n in NAMES if n not in ("magic", "zero"))
+    return fields + f" link={'yes' if frame_link(f) else 'no'}"
+
+
+def quote(data):
+    return "".join(chr(c) if chr(c).isascii() and (chr(c).isalnum() or chr(c) in "._-") else f"%{c:02x}" for c in data)
+
+
+def show_hello(h):
+    return " ".join([f"{n}={h[n]}" for n in HELLO_NAMES] + [f"{n}={quote(h[n])}" for n in ("job", "name", "vendor")])
+
+
+def show_world(w):
+    self_, nranks, hellos = w
+    head = f"nsites={len(hellos)} self={self_} nranks={nranks}"
+    return " ; ".join([head] + [show_hello(h) for h in hellos])
+
+
+def stream(data):
+    """All frames of a byte stream: type:length:crc32 of each, then how it ends."""
+    out = []
+    while data:
+        try:
+            f = frame(data)
+        except Bad as bad:
+            return " ".join(out + [str(bad)])
+        body = data[FRAME_SIZE:FRAME_SIZE + f["body"]]
+        if len(body) < f["body"]:
+            return " ".join(out + ["short"])
+        out.append(f"{f['type']}:{f['body']}:{zlib.crc32(body):08x}")
+        data = data[FRAME_SIZE + f["body"]:]
+    return " ".join(out + ["end"])
+
+
+def decode(kind, data):
+    if kind == "stream":
+        return stream(data)
+    read, show = {"frame": (frame, show_frame), "hello": (hello, show_hello), "world": (world, show_world)}[kind]
+    try:
+        return "ok " + show(read(data))
+    except Bad as bad:
+        return str(bad)
+
+
+def main():
+    for line in sys.stdin:
+        kind, _, digits = line.strip().partition(" ")
+        print(decode(kind, bytes.fromhex(digits)))
+
+
+if __name__ == "__main__":
+    main()
