@@ -129,13 +129,10 @@ static int daemon_open(struct pxd *d)
 		pxd_fail(d, PXD_EXIT_CONFIG, "%d gateways: this version has one pair of daemons per site", d->map.gateways);
 		return PX_ECONF;
 	}
-	if (d->map.nranks != d->hosts->sites[d->self].ranks) {
-		/* One speaks for both. */
-		if (index == 0)
-			pxd_fail(d, PXD_EXIT_CONFIG, "site %s was started with %d application ranks, but the hostfile says %d",
-				pxd_site_name(d, d->self), d->map.nranks, d->hosts->sites[d->self].ranks);
-		d->failed = true;
-		d->code = PXD_EXIT_CONFIG;
+	/* One speaks for both: the out-daemon's Abort ends the in-daemon, too. */
+	if (index == 0 && d->map.nranks != d->hosts->sites[d->self].ranks) {
+		pxd_fail(d, PXD_EXIT_CONFIG, "site %s was started with %d application ranks, but the hostfile says %d",
+			pxd_site_name(d, d->self), d->map.nranks, d->hosts->sites[d->self].ranks);
 		return PX_ERANKS;
 	}
 	hello_make(d);
@@ -161,20 +158,30 @@ static void nap(struct pxd *d, uint64_t ns)
 static void loop_run(struct pxd *d)
 {
 	struct px_wait w;
+	int X1 = env_int("X1", 0), X2 = env_int("X2", 1);
+	unsigned turn = 0;
 
 	px_wait_init(&w);
 	while (!d->failed && !d->role->done(d)) {
 		uint64_t before = d->events, ns;
 		bool some = d->role->poll(d);
 
-		uv_run(&d->loop, UV_RUN_NOWAIT);
+		if (some || turn++ % X2 == 0 || d->role == &pxd_role_in)
+			uv_run(&d->loop, UV_RUN_NOWAIT);
 		if (some || d->events != before) {
 			px_wait_reset(&w);
+			turn = 0;
+			continue;
+		}
+		if (X1 && !d->role->pending(d)) {
+			nap(d, IDLE_MAX_NS);
 			continue;
 		}
 		ns = px_wait_next(&w);
-		if (ns > 0)
+		if (ns > 0) {
 			nap(d, d->role->pending(d) ? ns : IDLE_MAX_NS);
+			turn = 0;
+		}
 	}
 }
 

@@ -425,6 +425,8 @@ static int run(struct pxd_hosts *h, const struct options *o, struct pxd_plan_opt
 	if (options_apply(h, o, po, why, sizeof why) < 0 || pxd_plan_flavors(h, po, why, sizeof why) < 0 ||
 		ports_fix(h, o, why, sizeof why) < 0)
 		goto fail;
+	po->only = self;
+	po->env_only = o->env;
 	if (!o->check && !o->env)
 		po->stdin_fifo = lo.stdin_fifo = fifo_make(h);
 	if (pxd_plan_make(h, po, &p, why, sizeof why) < 0)

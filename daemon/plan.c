@@ -355,6 +355,7 @@ static int start_make(const struct pxd_hosts *h, int i, const struct pxd_plan_op
 	struct pxd_start *st, char *why, size_t cap)
 {
 	const struct pxd_site *s = &h->sites[i];
+	bool wanted = !s->manual && !o->env_only && (o->only < 0 || o->only == i);
 	struct words env = { 0 };
 	char *template = NULL, *lib = NULL;
 	int rc = PX_ENOMEM;
@@ -371,18 +372,17 @@ static int start_make(const struct pxd_hosts *h, int i, const struct pxd_plan_op
 	st->preload = preload_make(st, lib);
 	if (env.failed || !st->preload)
 		goto done;
-	if (!site_exe(s, o) &&
-		(!s->start || pxd_template_has(s->start, "app") || pxd_template_has(s->start, "exe")) &&
-		!s->manual) {
+	if (wanted && !site_exe(s, o) &&
+		(!s->start || pxd_template_has(s->start, "app") || pxd_template_has(s->start, "exe"))) {
 		snprintf(why, cap, "site '%s': no program; give one after -- or as exe: in the hostfile",
 			s->name);
 		rc = PX_ECONF;
 		goto done;
 	}
 	rc = 0;
-	if (!s->manual && !s->start)
+	if (wanted && !s->start)
 		rc = start_default(s, o, &template, why, cap);
-	else if (!s->manual && !(template = strdup(s->start)))
+	else if (wanted && !(template = strdup(s->start)))
 		rc = PX_ENOMEM;
 	if (rc >= 0 && template)
 		rc = command_fill(o, st, template, s->prefix ? s->prefix : o->prefix, lib, &env, why, cap);
@@ -462,7 +462,7 @@ void pxd_plan_print(const struct pxd_hosts *h, const struct pxd_plan *p, FILE *f
 		if (st->command)
 			fprintf(f, "  start: %s\n", st->command);
 		else
-			fprintf(f, "  start: by hand\n");
+			fprintf(f, "  start: %s\n", s->manual ? "by hand" : "by somebody else");
 	}
 	for (int i = 0; i < h->nlinks; i++) {
 		const struct pxd_link *l = &h->links[i];
@@ -485,24 +485,41 @@ static void print_quoted(const char *pair, FILE *f)
 	px_buf_fini(&b);
 }
 
+/* print_mpirun: the launcher's command line for a start by hand. Open MPI takes the environment to other
+ * nodes only by name. */
+static void print_mpirun(const struct pxd_start *s, FILE *f)
+{
+	bool mpich = s->site->mpi == PX_MPI_MPICH, first = s->site->daemons_first;
+	char app[4400], daemons[512], names[384] = "";
+
+	for (int i = 0; i < s->nenv && !mpich; i++) {
+		size_t used = strlen(names), n = strcspn(s->env[i], "=");
+
+		if (used + n + 5 < sizeof names)
+			snprintf(names + used, sizeof names - used, " -x %.*s", (int)n, s->env[i]);
+	}
+	snprintf(app, sizeof app, "-np %d%s env %s PROGRAM", s->site->ranks, names, s->preload);
+	snprintf(daemons, sizeof daemons, "-np %d%s pacxd", DAEMONS, names);
+	fprintf(f, "mpirun %s : %s\n", first ? daemons : app, first ? app : daemons);
+}
+
 void pxd_plan_print_env(const struct pxd_start *s, FILE *f)
 {
 	for (int i = 0; i < s->nenv; i++)
 		print_quoted(s->env[i], f);
+	fputs("# ", f);
+	print_mpirun(s, f);
 }
 
 void pxd_plan_print_manual(const struct pxd_hosts *h, const struct pxd_start *s, FILE *f)
 {
-	bool mpich = s->site->mpi == PX_MPI_MPICH, first = s->site->daemons_first;
-	const char *x = mpich ? "" : " -x PACX_SITE -x PACX_JOB -x PACX_PLAN";
-	const char *lib = s->preload + strlen("LD_PRELOAD=");
-	char app[4400], daemons[128];
-
 	fprintf(f, "pacxrun: site '%s' is started by hand. Type there:\n\n", s->site->name);
-	pxd_plan_print_env(s, f);
-	snprintf(app, sizeof app, "-np %d%s env LD_PRELOAD=%s PROGRAM", s->site->ranks, x, lib);
-	snprintf(daemons, sizeof daemons, "-np %d%s pacxd", DAEMONS, x);
-	fprintf(f, "mpirun %s : %s\n\nor, with the hostfile there: pacxrun -f %s --site %s -- PROGRAM\n\n",
-		first ? daemons : app, first ? app : daemons, h->file, s->site->name);
+	for (int i = 0; i < s->nenv; i++)
+		print_quoted(s->env[i], f);
+	print_mpirun(s, f);
+	fprintf(f,
+		"\nor, with %s there: set PACX_HOSTFILE to it, PACX_SITE=%s and PACX_JOB=%s, then "
+		"mpirun.\n\n",
+		h->file, s->site->name, h->job_id);
 	fflush(f);
 }

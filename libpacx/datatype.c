@@ -6,6 +6,7 @@
  */
 #include "datatype.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,9 +117,34 @@ const struct px_type *px_type_get(MPI_Datatype t)
 	return p;
 }
 
+/* MPICH's Pack and Unpack refuse MPI_BOTTOM: the same elements as a type relative to another address. Free *alias. */
+static int from_bottom(MPI_Count n, MPI_Datatype t, char *base, MPI_Datatype *alias)
+{
+	MPI_Aint at;
+	int count = (int)n, rc = n > INT_MAX ? MPI_ERR_COUNT : px_n.Get_address(base, &at);
+
+	at = -at;
+	if (rc == MPI_SUCCESS)
+		rc = px_n.Type_create_hindexed(1, &count, &at, t, alias);
+	return rc == MPI_SUCCESS ? px_n.Type_commit(alias) : rc;
+}
+
+static char bottom_base; /* any address will do */
+
 /* Bytes packed or unpacked by one call; elements beyond PACK_CHUNK have only the large-count form. */
 static int pack_some(const void *buf, MPI_Count n, MPI_Datatype t, void *out, MPI_Count bytes)
 {
+	MPI_Datatype alias;
+
+	if (buf == MPI_BOTTOM) {
+		int rc = from_bottom(n, t, &bottom_base, &alias);
+
+		if (rc == MPI_SUCCESS) {
+			rc = pack_some(&bottom_base, 1, alias, out, bytes);
+			px_n.Type_free(&alias);
+		}
+		return rc;
+	}
 #ifdef PX_HAVE_Pack_c
 	MPI_Count pos = 0;
 	return px_n.Pack_c(buf, n, t, out, bytes, &pos, MPI_COMM_SELF);
@@ -130,6 +156,17 @@ static int pack_some(const void *buf, MPI_Count n, MPI_Datatype t, void *out, MP
 
 static int unpack_some(const void *in, MPI_Count bytes, void *buf, MPI_Count n, MPI_Datatype t)
 {
+	MPI_Datatype alias;
+
+	if (buf == MPI_BOTTOM) {
+		int rc = from_bottom(n, t, &bottom_base, &alias);
+
+		if (rc == MPI_SUCCESS) {
+			rc = unpack_some(in, bytes, &bottom_base, 1, alias);
+			px_n.Type_free(&alias);
+		}
+		return rc;
+	}
 #ifdef PX_HAVE_Unpack_c
 	MPI_Count pos = 0;
 	return px_n.Unpack_c(in, bytes, &pos, buf, n, t, MPI_COMM_SELF);

@@ -20,6 +20,7 @@ static MPI_Comm token_comm = MPI_COMM_NULL;
 struct held {
 	struct px_comm *c;
 	struct px_msg *u;
+	MPI_Request token; /* the send to self behind the handle: MPICH needs it alive until it is received */
 };
 
 static uint64_t message_key(MPI_Message m)
@@ -103,18 +104,15 @@ int px_Probe(int src, int tag, struct px_comm *c, MPI_Status *status)
 }
 
 /* A native message handle that nothing else uses. */
-static int token_new(MPI_Message *message)
+static int token_new(MPI_Message *message, MPI_Request *req)
 {
-	MPI_Request req;
 	int flag = 0, rc;
 
 	if (token_comm == MPI_COMM_NULL && (rc = px_n.Comm_dup(MPI_COMM_SELF, &token_comm)) != MPI_SUCCESS)
 		return rc;
-	rc = px_n.Isend(NULL, 0, MPI_BYTE, 0, 0, token_comm, &req);
+	rc = px_n.Isend(NULL, 0, MPI_BYTE, 0, 0, token_comm, req);
 	while (rc == MPI_SUCCESS && !flag)
 		rc = px_n.Improbe(0, 0, token_comm, &flag, message, MPI_STATUS_IGNORE);
-	if (rc == MPI_SUCCESS)
-		rc = px_n.Request_free(&req);
 	return rc;
 }
 
@@ -136,7 +134,7 @@ int px_Improbe(int src, int tag, struct px_comm *c, int *flag, MPI_Message *mess
 	if (u) {
 		struct held *h = malloc(sizeof *h);
 
-		if (!h || (!messages && !(messages = px_map_new())) || token_new(message) != MPI_SUCCESS
+		if (!h || (!messages && !(messages = px_map_new())) || token_new(message, &h->token) != MPI_SUCCESS
 		    || px_map_put(messages, message_key(*message), h) < 0) {
 			free(h);
 			return px_raise(c, MPI_ERR_NO_MEM);
@@ -189,6 +187,7 @@ static int matched_start(struct px_req *r, struct held *h, MPI_Message *message)
 	if (!h->u)
 		return PX_N(Imrecv, r->buf, r->count, r->type, message, &r->native);
 	px_n.Mrecv(NULL, 0, MPI_BYTE, message, MPI_STATUS_IGNORE); /* the token; sets the handle to null */
+	px_n.Wait(&h->token, MPI_STATUS_IGNORE);
 	px_req_hold_types(r);
 	px_channel_take(r, h->u);
 	return MPI_SUCCESS;

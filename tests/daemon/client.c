@@ -208,6 +208,7 @@ static void message_free(struct message *m)
 
 static void finish(void)
 {
+	static const char json[] = "{\"barrier\":[1,2,3,4]}";
 	struct px_frame f;
 	struct message *m;
 
@@ -227,8 +228,8 @@ static void finish(void)
 	}
 	if (getenv("PACX_STATS") && me == world->base[world->self]) {
 		header(&f, PX_F_STATS, me);
-		f.body = f.total = 20;
-		envelope(&f, "{\"barrier\":[1,2,3,4]}", map.out[0], PX_TAG_UP);
+		f.body = f.total = sizeof json - 1;
+		envelope(&f, json, map.out[0], PX_TAG_UP);
 	}
 	header(&f, PX_F_FIN, me);
 	envelope(&f, NULL, map.out[0], PX_TAG_UP);
@@ -325,7 +326,7 @@ static void pingpong(int n)
 static void stream(uint64_t size, int count)
 {
 	int other = world->base[world->nsites - 1];
-	uint8_t *buf = malloc(size * (me == 0 ? 1 : 1) + 1), b = 0;
+	uint8_t *buf = malloc(size + 1), b = 0;
 	struct xfer x[WINDOW];
 	uint64_t from;
 
@@ -444,13 +445,14 @@ static void wait_seconds(double s)
 
 static void abort_mode(int code)
 {
+	static const char why[] = "MPI_Abort(by client)";
 	struct px_frame f;
 
 	if (me == 0) {
 		header(&f, PX_F_ABORT, me);
 		f.tag = code;
-		f.body = f.total = 21;
-		envelope(&f, "MPI_Abort(by client) ", map.out[0], PX_TAG_UP);
+		f.body = f.total = sizeof why - 1;
+		envelope(&f, why, map.out[0], PX_TAG_UP);
 	}
 	wait_seconds(30);
 	die("nobody ended this job");

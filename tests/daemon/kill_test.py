@@ -66,9 +66,12 @@ def kill_one(program, mpi, begins):
     job = subprocess.Popen([BUILD + "/bin/pacxrun", "-n", "1+1", "--mpi", mpi, "--", program], env=env,
                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        for _ in range(2):
-            if not select.select([job.stdout], [], [], 30)[0] or job.stdout.readline() != "up\n":
-                return "the job did not start"
+        seen = b""
+        while seen != b"up\nup\n":
+            more = select.select([job.stdout], [], [], 30)[0] and os.read(job.stdout.fileno(), 100)
+            if not more:
+                return f"the job did not start: {seen}"
+            seen += more
         if begins is None:
             job.kill()
         else:

@@ -91,7 +91,8 @@ def missing_site_ends_start(f):
 
 def wrong_number_of_ranks(f):
     with Job([f, f], ranks=1) as j:
-        j.ranks, plan = 2, j.plan()
+        j.ranks = 2
+        plan = j.plan()
         j.ranks = 1
         j.start(0, "idle", 0, PACX_PLAN=plan)
         assert j.wait(0, 30) == 2, j.text(0)
