@@ -7,8 +7,8 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <glob.h>
-#include <link.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +17,19 @@
 #include <unistd.h>
 
 #include "base/err.h"
+
+/* Programs of the same width as we. */
+#if UINTPTR_MAX > UINT32_MAX
+typedef Elf64_Ehdr elf_ehdr;
+typedef Elf64_Phdr elf_phdr;
+typedef Elf64_Dyn elf_dyn;
+typedef Elf64_Addr elf_addr;
+#else
+typedef Elf32_Ehdr elf_ehdr;
+typedef Elf32_Phdr elf_phdr;
+typedef Elf32_Dyn elf_dyn;
+typedef Elf32_Addr elf_addr;
+#endif
 
 #define LIBS_MAX 1024 /* distinct libraries looked at */
 #define DIRS_MAX 64
@@ -31,7 +44,7 @@ struct search {
 struct image {
 	const unsigned char *mem;
 	size_t len;
-	const ElfW(Phdr) * phdr;
+	const elf_phdr *phdr;
 	int phnum;
 };
 
@@ -56,10 +69,10 @@ static enum px_flavor flavor_of_name(const char *lib)
 }
 
 /* image_at: file contents of a virtual address, NULL when outside; *left = bytes from there. */
-static const unsigned char *image_at(const struct image *im, ElfW(Addr) addr, size_t *left)
+static const unsigned char *image_at(const struct image *im, elf_addr addr, size_t *left)
 {
 	for (int i = 0; i < im->phnum; i++) {
-		const ElfW(Phdr) *p = &im->phdr[i];
+		const elf_phdr *p = &im->phdr[i];
 
 		if (p->p_type != PT_LOAD || addr < p->p_vaddr || addr - p->p_vaddr >= p->p_filesz)
 			continue;
@@ -74,7 +87,7 @@ static const unsigned char *image_at(const struct image *im, ElfW(Addr) addr, si
 static bool image_open(struct image *im, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	const ElfW(Ehdr) * eh;
+	const elf_ehdr *eh;
 	struct stat st;
 	void *mem = MAP_FAILED;
 
@@ -92,9 +105,9 @@ static bool image_open(struct image *im, const char *path)
 		eh->e_ident[EI_CLASS] == (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) &&
 		eh->e_ident[EI_DATA] ==
 			(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB) &&
-		eh->e_phentsize == sizeof(ElfW(Phdr)) && eh->e_phoff <= im->len &&
+		eh->e_phentsize == sizeof(elf_phdr) && eh->e_phoff <= im->len &&
 		eh->e_phoff % sizeof(void *) == 0 &&
-		(size_t)eh->e_phnum * sizeof(ElfW(Phdr)) <= im->len - eh->e_phoff) {
+		(size_t)eh->e_phnum * sizeof(elf_phdr) <= im->len - eh->e_phoff) {
 		im->phdr = (const void *)(im->mem + eh->e_phoff);
 		im->phnum = eh->e_phnum;
 		return true;
@@ -159,13 +172,13 @@ static enum px_flavor lib_search(struct search *s, const char *lib, const char *
 
 static enum px_flavor image_search(struct search *s, const struct image *im, const char *path)
 {
-	const ElfW(Dyn) *dyn = NULL;
+	const elf_dyn *dyn = NULL;
 	const char *strings = NULL, *runpath = NULL;
 	enum px_flavor found = PX_MPI_OTHER;
 	size_t ndyn = 0, nstrings = 0;
 
 	for (int i = 0; i < im->phnum; i++) {
-		const ElfW(Phdr) *p = &im->phdr[i];
+		const elf_phdr *p = &im->phdr[i];
 
 		if (p->p_type != PT_DYNAMIC || p->p_offset > im->len || p->p_filesz > im->len - p->p_offset ||
 			p->p_offset % sizeof(void *) != 0)

@@ -4,6 +4,7 @@
  * the native side, poll libuv, wait by the one policy. This is the one place where the process decides to end.
  * The waits are ppoll on libuv's own epoll descriptor, so that TCP wakes a napping daemon at once.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
@@ -24,6 +25,9 @@
 #ifndef PX_VERSION_TEXT
 #define PX_VERSION_TEXT "0.1"
 #endif
+/* The source that cannot bring a message (FIN in role in, the end of a connection in role out) is looked at in
+ * every so many empty turns, and before and after naps. */
+#define LOOK_EVERY 16
 #define IDLE_MAX_NS 10000000u /* longest wait when only TCP can bring work: FIN of a rank may come, too */
 
 void pxd_fail(struct pxd *d, int code, const char *fmt, ...)
@@ -155,33 +159,46 @@ static void nap(struct pxd *d, uint64_t ns)
 		pxd_fail(d, PXD_EXIT_INTERNAL, "cannot wait for events: %s", strerror(errno));
 }
 
+/* Open MPI yields in each call that finds nothing, when cores are scarce. A loop with several such calls per turn would
+ * give the core away several times for one look at each source: the loop's own policy yields once per turn. */
+static void native_yield(bool on)
+{
+#ifdef OPEN_MPI
+	bool (*set)(bool) = (bool (*)(bool))(uintptr_t)dlsym(RTLD_DEFAULT, "opal_progress_set_yield_when_idle");
+	static bool before;
+
+	if (set && !on)
+		before = set(false);
+	else if (set)
+		set(before);
+#else
+	(void)on;
+#endif
+}
+
 static void loop_run(struct pxd *d)
 {
+	unsigned turn = 0; /* since something happened */
 	struct px_wait w;
-	int X1 = env_int("X1", 0), X2 = env_int("X2", 1);
-	unsigned turn = 0;
 
 	px_wait_init(&w);
 	while (!d->failed && !d->role->done(d)) {
 		uint64_t before = d->events, ns;
-		bool some = d->role->poll(d);
+		bool all = turn++ % LOOK_EVERY == 0;
+		bool some = d->role->poll(d, all);
 
-		if (some || turn++ % X2 == 0 || d->role == &pxd_role_in)
+		if (all || some || d->writing || d->role->tcp_first)
 			uv_run(&d->loop, UV_RUN_NOWAIT);
 		if (some || d->events != before) {
 			px_wait_reset(&w);
 			turn = 0;
 			continue;
 		}
-		if (X1 && !d->role->pending(d)) {
-			nap(d, IDLE_MAX_NS);
-			continue;
-		}
 		ns = px_wait_next(&w);
-		if (ns > 0) {
-			nap(d, d->role->pending(d) ? ns : IDLE_MAX_NS);
-			turn = 0;
-		}
+		if (ns == 0)
+			continue;
+		nap(d, d->role->pending(d) ? ns : IDLE_MAX_NS);
+		turn = 0;
 	}
 }
 
@@ -221,8 +238,11 @@ int main(int argc, char **argv)
 	else if (uv_loop_init(&d.loop) < 0)
 		pxd_fail(&d, PXD_EXIT_INTERNAL, "cannot make an event loop");
 	d.loop.data = &d;
-	if (!d.failed && daemon_open(&d) == 0)
+	if (!d.failed && daemon_open(&d) == 0) {
+		native_yield(false);
 		loop_run(&d);
+		native_yield(true);
+	}
 	if (d.failed) {
 		px_n.Abort(MPI_COMM_WORLD, d.code);
 		_exit(d.code & 0xff ? d.code & 0xff : PXD_EXIT_INTERNAL); /* Abort does not return */

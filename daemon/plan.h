@@ -44,7 +44,8 @@ int pxd_plan_make(const struct pxd_hosts *h, const struct pxd_plan_options *o, s
 void pxd_plan_free(struct pxd_plan *p);
 /* pxd_plan_print: what --check shows. */
 void pxd_plan_print(const struct pxd_hosts *h, const struct pxd_plan *p, FILE *f);
-/* pxd_plan_print_env: "export NAME='VALUE'" lines for a start by hand, and the launcher's command as a comment. */
+/* pxd_plan_print_env: "export NAME='VALUE'" lines for a start by hand, and the launcher's command as a
+ * comment. */
 void pxd_plan_print_env(const struct pxd_start *s, FILE *f);
 /* pxd_plan_print_manual: what to type for a site that is started by hand. */
 void pxd_plan_print_manual(const struct pxd_hosts *h, const struct pxd_start *s, FILE *f);

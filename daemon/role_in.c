@@ -352,12 +352,13 @@ static bool fins_poll(struct in *in)
 	return n > 0;
 }
 
-static bool in_poll(struct pxd *d)
+static bool in_poll(struct pxd *d, bool all)
 {
 	struct in *in = d->state;
 	bool some = pxd_world_poll(d);
 
-	some |= fins_poll(in);
+	if (all)
+		some |= fins_poll(in);
 	some |= pxd_sends_poll(&in->sends);
 	return some;
 }
@@ -473,4 +474,4 @@ static void in_report(struct pxd *d)
 	px_buf_fini(&b);
 }
 
-const struct pxd_role pxd_role_in = { in_open, in_poll, in_done, in_pending, in_close, in_report };
+const struct pxd_role pxd_role_in = { in_open, in_poll, in_done, in_pending, in_close, true, in_report };

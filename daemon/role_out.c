@@ -309,7 +309,7 @@ static bool leave_poll(struct out *o)
 	return true;
 }
 
-static bool out_poll(struct pxd *d)
+static bool out_poll(struct pxd *d, bool all)
 {
 	struct out *o = d->state;
 	bool some = pxd_world_poll(d);
@@ -323,7 +323,8 @@ static bool out_poll(struct pxd *d)
 	some |= leave_poll(o);
 	if (some)
 		paths_flush(o);
-	abort_poll(o);
+	if (all || some)
+		abort_poll(o);
 	return some;
 }
 
@@ -469,4 +470,4 @@ static void out_report(struct pxd *d)
 	px_buf_fini(&b);
 }
 
-const struct pxd_role pxd_role_out = { out_open, out_poll, out_done, out_pending, out_close, out_report };
+const struct pxd_role pxd_role_out = { out_open, out_poll, out_done, out_pending, out_close, false, out_report };

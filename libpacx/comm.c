@@ -8,7 +8,7 @@
 #include "channel.h"
 #include "comm_find.h"
 #include "err.h"
-#include "sched.h"
+#include "schedule.h"
 #include "state.h"
 #include "topo.h"
 #include "vendor.h"

@@ -16,9 +16,10 @@
 #include "bind.h"
 #include "channel.h"
 #include "comm.h"
+#include "datatype.h"
 #include "err.h"
 #include "lock.h"
-#include "sched.h"
+#include "schedule.h"
 #include "state.h"
 #include "wait.h"
 
@@ -254,6 +255,7 @@ int px_Finalize(void)
 		px_coll_stat[PX_COLL_BARRIER] = keep;      /* not the application's */
 	}
 	report();
+	px_type_sweep();
 	px_channel_close();
 	px.on = false;
 	px_unlock();

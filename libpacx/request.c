@@ -10,7 +10,7 @@
 #include "datatype.h"
 #include "lock.h"
 #include "map.h"
-#include "sched.h"
+#include "schedule.h"
 #include "state.h"
 #include "wait.h"
 

@@ -6,7 +6,7 @@
 #ifndef PX_COLL_H
 #define PX_COLL_H
 
-#include "sched.h"
+#include "schedule.h"
 
 /* px_coll_bcast: from comm rank root. One wide-area message to each other site. */
 void px_coll_bcast(struct px_sched *s, void *buf, MPI_Count count, MPI_Datatype t, int root);

@@ -318,7 +318,7 @@ static void pingpong(int n)
 	}
 	if (me == 0) {
 		qsort(t, (size_t)n, sizeof *t, compare);
-		printf("oneway_us %.2f\np90_us %.2f\n", t[n / 2], t[n * 9 / 10]);
+		printf("oneway_us %.2f\np10_us %.2f\np90_us %.2f\n", t[n / 2], t[n / 10], t[n * 9 / 10]);
 	}
 	free(t);
 }

@@ -500,6 +500,16 @@ def check_prints_the_plan_and_starts_nothing():
 
 
 @test
+def examples_are_good():
+    top = os.path.dirname(os.path.abspath(__file__)) + "/../../hostfiles/"
+    names = [n for n in os.listdir(top) if n.endswith((".yml", ".pacx"))]
+    for name in names:
+        r = pacxrun("--check", "-f", top + name, "/bin/true")
+        equal((name, r.returncode, r.stderr), (name, 0, ""))
+    equal(len(names) >= 4, True)
+
+
+@test
 def by_hand_environment_agrees_at_all_sites():
     text = ("sites:\n  - {name: a, host: h1, port: 5, ranks: 2, mpi: mpich, start: manual}\n"
             "  - {name: b, host: h2, port: 6, ranks: 3, mpi: openmpi, start: manual}\n")

@@ -113,6 +113,36 @@ for who in root "$USER_MADE"; do
 	check "ssh_through_ssh_$who" "$(run)" "$(shown "$who")"
 done
 
+# A real MPI job: both sites behind ssh, at an ordinary user's, in both forms of start.
+cat >"$D/size.c" <<'END'
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+	int rank, size, sum = 0;
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	printf("%d/%d %d %s\n", rank, size, sum, argv[1]);
+	return MPI_Finalize();
+}
+END
+for mpi in openmpi mpich; do
+	command -v mpicc.$mpi >/dev/null && [ -e "$BUILD/lib/libpacx-$mpi.so" ] || continue
+	mpicc.$mpi -o "$D/size.$mpi" "$D/size.c" || exit 1
+	over=
+	[ $mpi = openmpi ] && over="--oversubscribe --bind-to none"
+	cat >"$D/hosts.yml" <<END
+sites:
+  - {name: a, host: 127.0.0.1, port: $P1, ranks: 2, mpi: $mpi, start: "$SSH $USER_MADE@127.0.0.1 {guard} mpirun.$mpi $over -np {ranks} {app} : -np {daemons} {pacxd}"}
+  - {name: b, host: 127.0.0.1, port: $P2, ranks: 1, mpi: $mpi, start: "$SSH $USER_MADE@127.0.0.1 'cd / && mpirun.$mpi $over -np {procs} {app}'"}
+deadlines: {start: 40s}
+END
+	check "ssh_mpi_$mpi" "$(timeout 60 "$BUILD/bin/pacxrun" -f "$D/hosts.yml" -- "$D/size.$mpi" "it's a: \$x" </dev/null 2>&1 | sort)" \
+		"$(for i in 0 1 2; do echo "$i/3 3 it's a: \$x"; done)"
+done
+
 # The first site behind ssh gets standard input.
 cat >"$D/hosts.yml" <<END
 sites:

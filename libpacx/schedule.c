@@ -1,5 +1,5 @@
-/* sched.c: see sched.h. */
-#include "sched.h"
+/* schedule.c: see schedule.h. */
+#include "schedule.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* sched.h: collectives as schedules: rounds of native collectives, messages and local steps.
+/* schedule.h: collectives as schedules: rounds of native collectives, messages and local steps.
  *
  * A builder adds steps; px_sched_round separates rounds: a round starts when the one before
  * is complete. The collectives of one communicator run one after the other in the order called, so that
@@ -6,8 +6,8 @@
  * in the collective context (ctx | 1) and therefore never meet those of the application.
  * Errors while building stick to the schedule and come out of px_sched_run or px_sched_start.
  */
-#ifndef PX_SCHED_H
-#define PX_SCHED_H
+#ifndef PX_SCHEDULE_H
+#define PX_SCHEDULE_H
 
 #include <mpi.h>
 #include <stdbool.h>
