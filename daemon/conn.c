@@ -218,7 +218,6 @@ static void on_write(uv_write_t *req, int status)
 	struct pxd_conn *c = req->data;
 	size_t n = 0;
 
-	pxd_of(req->handle->loop)->writing--;
 	if (status == UV_ECANCELED || c->closing)
 		return; /* on_close frees the queue */
 	pxd_of(req->handle->loop)->events++;
@@ -260,7 +259,6 @@ static int write_later(struct pxd_conn *c)
 	if (rc < 0)
 		return rc;
 	c->writing = n;
-	pxd_of(c->tcp.loop)->writing++;
 	for (; n > 0; l = l->next, n--)
 		block_of(l)->busy = true;
 	return 0;

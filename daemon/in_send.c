@@ -13,7 +13,7 @@
 
 #define SPARE_ENVELOPES 256
 #define SPARE_SEGS 64
-#define TURN 32 /* completions looked at per poll and kind */
+#define TURN 32 /* long messages looked at per poll */
 
 struct part {
 	struct px_list l;
@@ -217,7 +217,7 @@ static bool envelopes_poll(struct pxd_sends *s)
 {
 	bool some = false;
 
-	for (int n = 0; n < TURN && !px_list_empty(&s->envelopes); n++) {
+	while (!px_list_empty(&s->envelopes)) {
 		struct pxd_envelope *e = px_list_entry(s->envelopes.next, struct pxd_envelope, l);
 
 		if (!native_done(s, &e->req))

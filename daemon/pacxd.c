@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "err.h"
@@ -25,9 +26,6 @@
 #ifndef PX_VERSION_TEXT
 #define PX_VERSION_TEXT "0.1"
 #endif
-/* The source that cannot bring a message (FIN in role in, the end of a connection in role out) is looked at in
- * every so many empty turns, and before and after naps. */
-#define LOOK_EVERY 16
 #define IDLE_MAX_NS 10000000u /* longest wait when only TCP can bring work: FIN of a rank may come, too */
 
 void pxd_fail(struct pxd *d, int code, const char *fmt, ...)
@@ -164,7 +162,8 @@ static void nap(struct pxd *d, uint64_t ns)
 static void native_yield(bool on)
 {
 #ifdef OPEN_MPI
-	bool (*set)(bool) = (bool (*)(bool))(uintptr_t)dlsym(RTLD_DEFAULT, "opal_progress_set_yield_when_idle");
+	bool (*set)(bool) = (bool (*)(bool))(uintptr_t)dlsym(RTLD_DEFAULT,
+								"opal_progress_set_yield_when_idle");
 	static bool before;
 
 	if (set && !on)
@@ -178,27 +177,21 @@ static void native_yield(bool on)
 
 static void loop_run(struct pxd *d)
 {
-	unsigned turn = 0; /* since something happened */
 	struct px_wait w;
 
 	px_wait_init(&w);
 	while (!d->failed && !d->role->done(d)) {
 		uint64_t before = d->events, ns;
-		bool all = turn++ % LOOK_EVERY == 0;
-		bool some = d->role->poll(d, all);
+		bool some = d->role->poll(d);
 
-		if (all || some || d->writing || d->role->tcp_first)
-			uv_run(&d->loop, UV_RUN_NOWAIT);
+		uv_run(&d->loop, UV_RUN_NOWAIT);
 		if (some || d->events != before) {
 			px_wait_reset(&w);
-			turn = 0;
 			continue;
 		}
 		ns = px_wait_next(&w);
-		if (ns == 0)
-			continue;
-		nap(d, d->role->pending(d) ? ns : IDLE_MAX_NS);
-		turn = 0;
+		if (ns > 0)
+			nap(d, d->role->pending(d) ? ns : IDLE_MAX_NS);
 	}
 }
 
@@ -217,6 +210,8 @@ static void daemon_close(struct pxd *d)
 
 int main(int argc, char **argv)
 {
+	/* Launchers drop what a job that aborts has just written: let the reason reach them first. */
+	const struct timespec say = { 0, 100000000 };
 	static struct pxd d;
 	char why[PXD_WHY], who[PX_NAME_MAX + 16];
 	const char *site = getenv("PACX_SITE");
@@ -244,6 +239,7 @@ int main(int argc, char **argv)
 		native_yield(true);
 	}
 	if (d.failed) {
+		nanosleep(&say, NULL);
 		px_n.Abort(MPI_COMM_WORLD, d.code);
 		_exit(d.code & 0xff ? d.code & 0xff : PXD_EXIT_INTERNAL); /* Abort does not return */
 	}

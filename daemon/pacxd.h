@@ -28,19 +28,16 @@ struct pxd_conn;
 /* What a role gives the loop. */
 struct pxd_role {
 	int (*open)(struct pxd *d);   /* 0 or PX_E...; after an error pxd_fail has been called */
-	/* poll: native side; true when something happened. all = look also where nothing urgent comes from. */
-	bool (*poll)(struct pxd *d, bool all);
+	bool (*poll)(struct pxd *d);  /* native side; true when something happened */
 	bool (*done)(struct pxd *d);  /* nothing left to do: leave the loop */
 	bool (*pending)(struct pxd *d); /* the native side has to be polled soon; otherwise TCP wakes us */
 	void (*close)(struct pxd *d); /* before the loop is closed and the native Finalize */
-	bool tcp_first; /* messages come from TCP: poll it in every turn */
 	void (*report)(struct pxd *d); /* statistics records on standard output */
 };
 extern const struct pxd_role pxd_role_out, pxd_role_in;
 
 struct pxd {
 	uv_loop_t loop;
-	unsigned writing; /* connections whose socket is full: libuv has to look often */
 	uint64_t events; /* counts callbacks of libuv: tells the loop that something happened */
 	struct pxd_hosts *hosts;
 	int self; /* index of our site */

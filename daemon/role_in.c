@@ -352,13 +352,12 @@ static bool fins_poll(struct in *in)
 	return n > 0;
 }
 
-static bool in_poll(struct pxd *d, bool all)
+static bool in_poll(struct pxd *d)
 {
 	struct in *in = d->state;
 	bool some = pxd_world_poll(d);
 
-	if (all)
-		some |= fins_poll(in);
+	some |= fins_poll(in);
 	some |= pxd_sends_poll(&in->sends);
 	return some;
 }
@@ -474,4 +473,4 @@ static void in_report(struct pxd *d)
 	px_buf_fini(&b);
 }
 
-const struct pxd_role pxd_role_in = { in_open, in_poll, in_done, in_pending, in_close, true, in_report };
+const struct pxd_role pxd_role_in = { in_open, in_poll, in_done, in_pending, in_close, in_report };

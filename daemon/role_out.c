@@ -120,7 +120,8 @@ static void on_lost_over(uv_timer_t *t)
 static void path_lost(struct out *o, struct pxd_path *p, int err)
 {
 	struct pxd *d = o->d;
-	bool fine = p->state == PXD_LINK_BYE && p->conn->half;
+	/* Behind BYE the peer may close as soon as it likes, even before our half-close is through. */
+	bool fine = p->state == PXD_LINK_BYE && p->conn->queued == 0;
 
 	if (!fine && !o->lost_why[0] && !o->aborted) {
 		snprintf(o->lost_why, sizeof o->lost_why, "link from site %s to site %s (%s) lost: %s",
@@ -309,7 +310,7 @@ static bool leave_poll(struct out *o)
 	return true;
 }
 
-static bool out_poll(struct pxd *d, bool all)
+static bool out_poll(struct pxd *d)
 {
 	struct out *o = d->state;
 	bool some = pxd_world_poll(d);
@@ -323,8 +324,7 @@ static bool out_poll(struct pxd *d, bool all)
 	some |= leave_poll(o);
 	if (some)
 		paths_flush(o);
-	if (all || some)
-		abort_poll(o);
+	abort_poll(o);
 	return some;
 }
 
@@ -470,4 +470,4 @@ static void out_report(struct pxd *d)
 	px_buf_fini(&b);
 }
 
-const struct pxd_role pxd_role_out = { out_open, out_poll, out_done, out_pending, out_close, false, out_report };
+const struct pxd_role pxd_role_out = { out_open, out_poll, out_done, out_pending, out_close, out_report };

@@ -21,23 +21,23 @@
 
 #include <mpi.h>
 
-#define PX_TAG_UP 1
-#define PX_TAG_DOWN 2
-#define PX_TAG_DONE 3
-#define PX_TAG_DATA 16 /* and above, up to PX_TAG_DATA + PX_TAG_COUNT - 1 */
+#define PX_TAG_UP    1
+#define PX_TAG_DOWN  2
+#define PX_TAG_DONE  3
+#define PX_TAG_DATA  16 /* and above, up to PX_TAG_DATA + PX_TAG_COUNT - 1 */
 #define PX_TAG_COUNT (1 << 20)
 
 enum px_role { PX_ROLE_APP = 0, PX_ROLE_OUT = 1, PX_ROLE_IN = 2 };
 
 /* What every process of a site knows of the native job after px_attach_roles. */
 struct px_site_map {
-	MPI_Comm relay;    /* all native ranks */
-	MPI_Comm apps;     /* application ranks only; MPI_COMM_NULL in a daemon. Its ranks are the local ranks */
-	int nranks;        /* application ranks of the site */
-	int *native_of;    /* [nranks] local rank -> rank in relay */
-	int gateways;      /* number of out/in pairs; 0 = no daemons, the site runs alone */
-	int *out, *in;     /* [gateways] ranks in relay */
-	int procs_here;    /* native ranks on this node, daemons included */
+	MPI_Comm relay; /* all native ranks */
+	MPI_Comm apps;  /* application ranks only; MPI_COMM_NULL in a daemon. Its ranks are the local ranks */
+	int nranks;     /* application ranks of the site */
+	int *native_of; /* [nranks] local rank -> rank in relay */
+	int gateways;   /* number of out/in pairs; 0 = no daemons, the site runs alone */
+	int *out, *in;  /* [gateways] ranks in relay */
+	int procs_here; /* native ranks on this node, daemons included */
 };
 
 /* px_attach_roles: collective over the native MPI_COMM_WORLD; role as enum px_role. 0 or PX_EMPI,

@@ -22,8 +22,10 @@ static int roles_sort(const int *role, int size, struct px_site_map *map)
 		napp += role[i] == PX_ROLE_APP;
 	}
 	if (nout != nin) {
-		px_log(PX_LOG_ERROR, "the native job has %d out-daemons and %d in-daemons; the start command must start "
-		       "{daemons} x {pacxd}, in one piece", nout, nin);
+		px_log(PX_LOG_ERROR,
+			"the native job has %d out-daemons and %d in-daemons; the start command must start "
+			"{daemons} x {pacxd}, in one piece",
+			nout, nin);
 		return PX_EINVAL;
 	}
 	map->native_of = malloc((size_t)(napp + 1) * sizeof(int));
@@ -65,8 +67,10 @@ int px_attach_roles(enum px_role role, struct px_site_map *map)
 		goto out; /* everybody sees the same roles, so everybody leaves here */
 	rc = PX_EMPI;
 	if (px_n.Comm_dup(MPI_COMM_WORLD, &m.relay) != MPI_SUCCESS ||
-		px_n.Comm_split(m.relay, role == PX_ROLE_APP ? 0 : MPI_UNDEFINED, rank, &m.apps) != MPI_SUCCESS ||
-		px_n.Comm_split_type(m.relay, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &here) != MPI_SUCCESS ||
+		px_n.Comm_split(m.relay, role == PX_ROLE_APP ? 0 : MPI_UNDEFINED, rank, &m.apps) !=
+			MPI_SUCCESS ||
+		px_n.Comm_split_type(m.relay, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &here) !=
+			MPI_SUCCESS ||
 		px_n.Comm_size(here, &m.procs_here) != MPI_SUCCESS)
 		goto out;
 	rc = PX_OK;

@@ -21,8 +21,9 @@
 #include "wait.h"
 
 #define RING 32
-#define POLL_MAX 8     /* envelopes handled per poll, so that a flood cannot keep a waiter from looking at its own request */
-#define WINDOW 1024    /* segments of one message under way at once: 1 GiB in the largest size */
+#define POLL_MAX                                                                                             \
+	8 /* envelopes handled per poll, so that a flood cannot keep a waiter from looking at its own request */
+#define WINDOW   1024         /* segments of one message under way at once: 1 GiB in the largest size */
 #define DRAIN_NS 10000000000u /* Finalize waits this long for the in-daemon */
 #define ABORT_NS 5000000000u  /* Abort gives the daemons this long to tell the other sites */
 
@@ -31,8 +32,8 @@ struct px_traffic px_sent;
 static uint8_t ring_buf[RING][PX_ENVELOPE_MAX];
 static MPI_Request ring[RING];
 static int ring_head;
-static struct px_map *contexts; /* ctx -> struct px_match */
-static struct px_map *acks;     /* message number -> struct px_req waiting for ACK */
+static struct px_map *contexts;                    /* ctx -> struct px_match */
+static struct px_map *acks;                        /* message number -> struct px_req waiting for ACK */
 static struct px_msg *early, **early_end = &early; /* for contexts that this rank has not made yet */
 static uint32_t next_msg;
 static uint64_t fin_total; /* from the in-daemon's FIN; UINT64_MAX = not yet */
@@ -69,8 +70,9 @@ int px_channel_open(void)
 		return PX_ENOMEM;
 	fin_total = UINT64_MAX;
 	for (int i = 0; i < RING; i++) {
-		if (px_n.Recv_init(ring_buf[i], PX_ENVELOPE_MAX, MPI_BYTE, MPI_ANY_SOURCE, PX_TAG_DOWN, px.map.relay, &ring[i]) != MPI_SUCCESS
-		    || px_n.Start(&ring[i]) != MPI_SUCCESS)
+		if (px_n.Recv_init(ring_buf[i], PX_ENVELOPE_MAX, MPI_BYTE, MPI_ANY_SOURCE, PX_TAG_DOWN,
+			    px.map.relay, &ring[i]) != MPI_SUCCESS ||
+			px_n.Start(&ring[i]) != MPI_SUCCESS)
 			return PX_EMPI;
 	}
 	return PX_OK;
@@ -87,7 +89,8 @@ static int xfer_post(struct px_xfer *x, bool sending)
 		MPI_Request *req = &x->req[x->posted];
 
 		if (sending)
-			rc = px_n.Issend(x->data + at, (int)len, MPI_BYTE, x->peer, x->tag, px.map.relay, req);
+			rc = px_n.Issend(
+				x->data + at, (int)len, MPI_BYTE, x->peer, x->tag, px.map.relay, req);
 		else
 			rc = px_n.Irecv(x->data + at, (int)len, MPI_BYTE, x->peer, x->tag, px.map.relay, req);
 		x->posted++;
@@ -215,7 +218,8 @@ static void ack_send(const struct px_frame *got)
 	f.ctx = got->ctx;
 	f.msg = got->msg;
 	if (px_is_local((int)got->src))
-		envelope_send(&f, envelope, 0, px.map.native_of[(int)got->src - px.world->base[px.site]], PX_TAG_DOWN);
+		envelope_send(&f, envelope, 0, px.map.native_of[(int)got->src - px.world->base[px.site]],
+			PX_TAG_DOWN);
 	else
 		envelope_send(&f, envelope, 0, px.map.out[0], PX_TAG_UP);
 }
@@ -247,7 +251,8 @@ static void deliver(struct px_req *r, const struct px_frame *f, int from, int sr
 		r->x.data = r->x.temp = malloc(f->total);
 		if (!r->x.temp) {
 			/* The payload must leave the daemon all the same, or it would wait for ever. */
-			px_log(PX_LOG_ERROR, "rank %d: no memory for a message of %llu bytes", px.grank, (unsigned long long)f->total);
+			px_log(PX_LOG_ERROR, "rank %d: no memory for a message of %llu bytes", px.grank,
+				(unsigned long long)f->total);
 			px_channel_abort(1, "out of memory");
 		}
 	}
@@ -365,7 +370,8 @@ static void handle(const uint8_t *envelope, int len, int from)
 	struct px_req *r;
 
 	if (px_frame_get(envelope, (size_t)len, &f) < 0 || f.src >= (uint32_t)px.world->nranks) {
-		px_log(PX_LOG_ERROR, "rank %d: a malformed frame from native rank %d; please report this", px.grank, from);
+		px_log(PX_LOG_ERROR, "rank %d: a malformed frame from native rank %d; please report this",
+			px.grank, from);
 		px_channel_abort(1, "malformed frame inside a site");
 		return;
 	}
@@ -382,7 +388,8 @@ static void handle(const uint8_t *envelope, int len, int from)
 		fin_total = f.total;
 		break;
 	default:
-		px_log(PX_LOG_ERROR, "rank %d: unexpected frame type %d from native rank %d", px.grank, f.type, from);
+		px_log(PX_LOG_ERROR, "rank %d: unexpected frame type %d from native rank %d", px.grank,
+			f.type, from);
 	}
 }
 
@@ -449,7 +456,8 @@ void px_channel_close(void)
 		while (fin_total == UINT64_MAX && px_now_ns() - start < DRAIN_NS)
 			px_relax(&w, px_channel_poll());
 		if (fin_total == UINT64_MAX)
-			px_log(PX_LOG_WARN, "rank %d: the in-daemon does not answer at MPI_Finalize", px.grank);
+			px_log(PX_LOG_WARN, "rank %d: the in-daemon does not answer at MPI_Finalize",
+				px.grank);
 		px_map_each(contexts, drain_match, NULL);
 		while (early) {
 			struct px_msg *u = early;

@@ -168,7 +168,8 @@ int px_raise(struct px_comm *c, int code)
 
 int px_unsupported(struct px_comm *c, const char *name)
 {
-	px_log(PX_LOG_ERROR, "rank %d: %s is not supported on a communicator that spans sites", px.grank, name);
+	px_log(PX_LOG_ERROR, "rank %d: %s is not supported on a communicator that spans sites", px.grank,
+		name);
 	if (c)
 		return px_raise(c, MPI_ERR_UNSUPPORTED_OPERATION);
 	px_n.Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_UNSUPPORTED_OPERATION);

@@ -18,31 +18,31 @@
 struct px_part {
 	int site;
 	int count;
-	int *ranks;  /* [count] comm ranks in rising order; ranks[0] is the leader */
+	int *ranks; /* [count] comm ranks in rising order; ranks[0] is the leader */
 };
 
 struct px_sched;
 struct px_topo;
 
 struct px_comm {
-	MPI_Comm native;      /* the members at this site */
-	uint64_t ctx;         /* even; ctx | 1 is the context of collectives */
+	MPI_Comm native; /* the members at this site */
+	uint64_t ctx;    /* even; ctx | 1 is the context of collectives */
 	int refs;
 	bool freed;
 	int size, rank;
 	int nlocal, lrank;
-	int *grank;           /* [size] comm rank -> global rank */
-	int *lrank_of;        /* [size] comm rank -> rank in native, -1 = at another site */
-	int *rank_of;         /* [world size] global rank -> comm rank, -1 = no member */
-	int *rank_of_local;   /* [nlocal] rank in native -> comm rank */
-	int nparts, self;     /* sites with members, in site order; index of ours */
+	int *grank;         /* [size] comm rank -> global rank */
+	int *lrank_of;      /* [size] comm rank -> rank in native, -1 = at another site */
+	int *rank_of;       /* [world size] global rank -> comm rank, -1 = no member */
+	int *rank_of_local; /* [nlocal] rank in native -> comm rank */
+	int nparts, self;   /* sites with members, in site order; index of ours */
 	struct px_part *part;
-	int *part_of;         /* [size] comm rank -> index in part */
-	bool blocked;         /* the ranks of every site are consecutive and sites follow in rank order */
+	int *part_of; /* [size] comm rank -> index in part */
+	bool blocked; /* the ranks of every site are consecutive and sites follow in rank order */
 	struct px_match p2p, coll;
 	struct px_sched *first, *last; /* collectives in the order called; only the first runs */
-	uint32_t seq;         /* collectives started so far */
-	struct px_topo *topo; /* Cartesian or graph topology, or NULL */
+	uint32_t seq;                  /* collectives started so far */
+	struct px_topo *topo;          /* Cartesian or graph topology, or NULL */
 };
 
 /* px_comm_new: communicator over `size` global ranks (copied), native = its members here (taken over),

@@ -16,17 +16,17 @@
 
 struct px_comm;
 
-#define PX_LIKELY(x) __builtin_expect(!!(x), 1)
+#define PX_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define PX_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 extern MPI_Comm px_world_native; /* what MPI_COMM_WORLD means: itself until init.c has split it */
 extern bool px_active;           /* PACX_SITE is set: this process belongs to a PACX job */
-extern _Atomic int px_duty;      /* remote operations that need this process's progress: never block natively */
+extern _Atomic int px_duty; /* remote operations that need this process's progress: never block natively */
 
 #define PX_MAP(c) ((c) == MPI_COMM_WORLD ? px_world_native : (c))
 
 struct px_find_slot {
-	_Atomic uintptr_t key; /* the handle; 0 = never used */
+	_Atomic uintptr_t key;        /* the handle; 0 = never used */
 	struct px_comm *_Atomic comm; /* NULL = removed */
 };
 
@@ -42,7 +42,8 @@ extern struct px_find_table *_Atomic px_find_table;
 
 static inline size_t px_find_hash(uintptr_t key, unsigned shift)
 {
-	return (size_t)((uint64_t)key * UINT64_C(0x9E3779B97F4A7C15) >> shift); /* Fibonacci hashing (Knuth 6.4) */
+	return (size_t)((uint64_t)key * UINT64_C(0x9E3779B97F4A7C15) >>
+			shift); /* Fibonacci hashing (Knuth 6.4) */
 }
 
 /* px_spanning: does this world span sites? The same answer at every rank from Init to Finalize, since MPI_COMM_WORLD itself is in

@@ -19,7 +19,8 @@
 #include "vendor.h"
 
 /* native is the native communicator of this site's part of the new one; *out gets what the application holds. */
-static int adopt(struct px_comm *parent, MPI_Comm native, uint64_t ctx, int size, const int *grank, MPI_Comm *out)
+static int adopt(
+	struct px_comm *parent, MPI_Comm native, uint64_t ctx, int size, const int *grank, MPI_Comm *out)
 {
 	if (px_comm_spans(size, grank) && !px_comm_new(native, ctx, size, grank)) {
 		px_n.Comm_free(&native);

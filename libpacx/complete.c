@@ -79,14 +79,14 @@ int px_Request_get_status(MPI_Request req, int *flag, MPI_Status *status)
 }
 
 struct mix {
-	int n;            /* requests in all */
-	int nn, no;       /* native, own */
-	MPI_Request *nat; /* [nn] */
-	int *nat_at;      /* [nn] index in the caller's array */
+	int n;               /* requests in all */
+	int nn, no;          /* native, own */
+	MPI_Request *nat;    /* [nn] */
+	int *nat_at;         /* [nn] index in the caller's array */
 	struct px_req **own; /* [no] */
 	int *own_at;
-	MPI_Status *nat_st;  /* [nn] */
-	int *nat_idx;        /* [nn] for Testsome */
+	MPI_Status *nat_st; /* [nn] */
+	int *nat_idx;       /* [nn] for Testsome */
 	void *memory;
 };
 
@@ -197,7 +197,8 @@ static int finish_all(struct mix *m, MPI_Request *req, MPI_Status *statuses, int
 			to->MPI_ERROR = MPI_SUCCESS;
 	}
 	for (int i = 0; i < m->no; i++)
-		bad |= finish_one(m->own[i], &req[m->own_at[i]], want ? &statuses[m->own_at[i]] : MPI_STATUS_IGNORE, &failed) != MPI_SUCCESS;
+		bad |= finish_one(m->own[i], &req[m->own_at[i]],
+			       want ? &statuses[m->own_at[i]] : MPI_STATUS_IGNORE, &failed) != MPI_SUCCESS;
 	return bad ? raise_array(failed, MPI_ERR_IN_STATUS) : MPI_SUCCESS;
 }
 
@@ -348,7 +349,8 @@ static int look_some(struct mix *m, MPI_Request *req, int *count, int *indices, 
 		if (!px_req_test(r))
 			continue;
 		indices[got] = m->own_at[i];
-		bad |= finish_one(r, &req[m->own_at[i]], want ? &statuses[got] : MPI_STATUS_IGNORE, &failed) != MPI_SUCCESS;
+		bad |= finish_one(r, &req[m->own_at[i]], want ? &statuses[got] : MPI_STATUS_IGNORE,
+			       &failed) != MPI_SUCCESS;
 		got++;
 	}
 	*count = !active && k == MPI_UNDEFINED ? MPI_UNDEFINED : got;

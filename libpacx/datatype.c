@@ -15,8 +15,8 @@
 #include "request.h"
 #include "vendor.h"
 
-#define PROBE_MAX (16 << 20)   /* larger odd types are taken as not contiguous, which is only slower */
-#define PACK_CHUNK (1 << 30)   /* PMPI_Pack counts bytes in int */
+#define PROBE_MAX  (16 << 20) /* larger odd types are taken as not contiguous, which is only slower */
+#define PACK_CHUNK (1 << 30)  /* PMPI_Pack counts bytes in int */
 
 static struct px_map *cache;
 
@@ -53,8 +53,8 @@ static bool packs_in_order(MPI_Datatype t, int size)
 
 		for (int i = 0; i < size; i++)
 			in[i] = (unsigned char)(i >> shift);
-		same = px_n.Pack(in, 1, t, out, size, &pos, MPI_COMM_SELF) == MPI_SUCCESS && pos == size
-		       && memcmp(in, out, (size_t)size) == 0;
+		same = px_n.Pack(in, 1, t, out, size, &pos, MPI_COMM_SELF) == MPI_SUCCESS && pos == size &&
+		       memcmp(in, out, (size_t)size) == 0;
 	}
 	free(in);
 	free(out);
@@ -71,8 +71,8 @@ static bool is_contiguous(MPI_Datatype t, const struct px_type *p)
 		return false;
 	if (px_n.Type_get_envelope(t, &ni, &na, &nd, &comb) != MPI_SUCCESS)
 		return false;
-	if (comb == MPI_COMBINER_NAMED || comb == MPI_COMBINER_F90_REAL || comb == MPI_COMBINER_F90_INTEGER
-	    || comb == MPI_COMBINER_F90_COMPLEX)
+	if (comb == MPI_COMBINER_NAMED || comb == MPI_COMBINER_F90_REAL || comb == MPI_COMBINER_F90_INTEGER ||
+		comb == MPI_COMBINER_F90_COMPLEX)
 		return true; /* no gaps, and members of pair types are in order */
 	if (comb == MPI_COMBINER_CONTIGUOUS || comb == MPI_COMBINER_DUP) {
 		int iv[1];
@@ -103,9 +103,9 @@ const struct px_type *px_type_get(MPI_Datatype t)
 	p = calloc(1, sizeof *p);
 	if (!p)
 		return NULL;
-	if (px_n.Type_size_x(t, &p->size) != MPI_SUCCESS
-	    || px_n.Type_get_extent_x(t, &p->lb, &p->extent) != MPI_SUCCESS
-	    || px_n.Type_get_true_extent_x(t, &p->true_lb, &p->true_extent) != MPI_SUCCESS) {
+	if (px_n.Type_size_x(t, &p->size) != MPI_SUCCESS ||
+		px_n.Type_get_extent_x(t, &p->lb, &p->extent) != MPI_SUCCESS ||
+		px_n.Type_get_true_extent_x(t, &p->true_lb, &p->true_extent) != MPI_SUCCESS) {
 		free(p);
 		return NULL;
 	}
@@ -150,7 +150,8 @@ static int pack_some(const void *buf, MPI_Count n, MPI_Datatype t, void *out, MP
 	return px_n.Pack_c(buf, n, t, out, bytes, &pos, MPI_COMM_SELF);
 #else
 	int pos = 0;
-	return bytes > 0x7fffffff ? MPI_ERR_COUNT : px_n.Pack(buf, (int)n, t, out, (int)bytes, &pos, MPI_COMM_SELF);
+	return bytes > 0x7fffffff ? MPI_ERR_COUNT
+				  : px_n.Pack(buf, (int)n, t, out, (int)bytes, &pos, MPI_COMM_SELF);
 #endif
 }
 
@@ -172,7 +173,8 @@ static int unpack_some(const void *in, MPI_Count bytes, void *buf, MPI_Count n, 
 	return px_n.Unpack_c(in, bytes, &pos, buf, n, t, MPI_COMM_SELF);
 #else
 	int pos = 0;
-	return bytes > 0x7fffffff ? MPI_ERR_COUNT : px_n.Unpack(in, (int)bytes, &pos, buf, (int)n, t, MPI_COMM_SELF);
+	return bytes > 0x7fffffff ? MPI_ERR_COUNT
+				  : px_n.Unpack(in, (int)bytes, &pos, buf, (int)n, t, MPI_COMM_SELF);
 #endif
 }
 
@@ -192,7 +194,8 @@ int px_type_pack(const void *buf, MPI_Count count, MPI_Datatype t, void *out)
 	step = p->size >= PACK_CHUNK ? 1 : PACK_CHUNK / p->size;
 	for (MPI_Count i = 0; i < count; i += step) {
 		MPI_Count n = count - i < step ? count - i : step;
-		int rc = pack_some((const char *)buf + i * p->extent, n, t, (char *)out + i * p->size, n * p->size);
+		int rc = pack_some(
+			(const char *)buf + i * p->extent, n, t, (char *)out + i * p->size, n * p->size);
 
 		if (rc != MPI_SUCCESS)
 			return rc;
@@ -223,7 +226,8 @@ int px_type_unpack(const void *in, uint64_t bytes, void *buf, MPI_Count count, M
 	for (MPI_Count i = 0; i < whole && rc == MPI_SUCCESS; i += step) {
 		MPI_Count n = whole - i < step ? whole - i : step;
 
-		rc = unpack_some((const char *)in + i * p->size, n * p->size, (char *)buf + i * p->extent, n, t);
+		rc = unpack_some(
+			(const char *)in + i * p->size, n * p->size, (char *)buf + i * p->extent, n, t);
 	}
 	if (rc != MPI_SUCCESS || rest == 0)
 		return rc;

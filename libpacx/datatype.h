@@ -13,10 +13,10 @@
 #include <stdint.h>
 
 struct px_type {
-	MPI_Count size;            /* bytes of data in one element */
-	MPI_Count lb, extent;      /* spacing of elements */
+	MPI_Count size;       /* bytes of data in one element */
+	MPI_Count lb, extent; /* spacing of elements */
 	MPI_Count true_lb, true_extent;
-	bool contig;               /* n elements are n * size bytes from the buffer address on, in type map order */
+	bool contig; /* n elements are n * size bytes from the buffer address on, in type map order */
 };
 
 /* px_type_get: information on t, borrowed until t is freed. NULL when t is no valid datatype. */

@@ -24,10 +24,10 @@ static void call(int slot, MPI_Comm *comm, int *code)
 	X(16) X(17) X(18) X(19) X(20) X(21) X(22) X(23) X(24) X(25) X(26) X(27) X(28) X(29) X(30) X(31)
 /* clang-format on */
 
-#define WRAPPER(i) \
-	static void wrapper##i(MPI_Comm *comm, int *code, ...) \
-	{ \
-		call(i, comm, code); \
+#define WRAPPER(i)                                                                                           \
+	static void wrapper##i(MPI_Comm *comm, int *code, ...)                                               \
+	{                                                                                                    \
+		call(i, comm, code);                                                                         \
 	}
 EACH(WRAPPER)
 

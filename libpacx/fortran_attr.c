@@ -67,8 +67,9 @@ static int c_keyval(MPI_Fint keyval)
 
 static bool predefined(int keyval)
 {
-	return keyval == MPI_TAG_UB || keyval == MPI_HOST || keyval == MPI_IO || keyval == MPI_WTIME_IS_GLOBAL ||
-	       keyval == MPI_UNIVERSE_SIZE || keyval == MPI_APPNUM || keyval == MPI_LASTUSEDCODE;
+	return keyval == MPI_TAG_UB || keyval == MPI_HOST || keyval == MPI_IO ||
+	       keyval == MPI_WTIME_IS_GLOBAL || keyval == MPI_UNIVERSE_SIZE || keyval == MPI_APPNUM ||
+	       keyval == MPI_LASTUSEDCODE;
 }
 
 static void put(put_fn *real, MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *ierr)
@@ -79,7 +80,8 @@ static void put(put_fn *real, MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI
 }
 
 /* aint: the value is INTEGER(KIND=MPI_ADDRESS_KIND), not INTEGER. */
-static void get(get_fn *real, bool aint, MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *flag, MPI_Fint *ierr)
+static void get(get_fn *real, bool aint, MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *flag,
+	MPI_Fint *ierr)
 {
 	bool world = *comm == fortran(MPI_COMM_WORLD) || *comm == fortran(px_world_native);
 	bool fixed = predefined(c_keyval(*keyval));
@@ -99,31 +101,32 @@ static void get(get_fn *real, bool aint, MPI_Fint *comm, MPI_Fint *keyval, void 
 	px_unlock();
 }
 
-#define PUT(name) \
-	put_fn name; \
-	void name(MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *ierr) \
-	{ \
-		static put_fn *real; \
-\
-		if (!real) \
-			real = (put_fn *)(uintptr_t)next(#name); \
-		put(real, comm, keyval, value, ierr); \
+#define PUT(name)                                                                                            \
+	put_fn name;                                                                                         \
+	void name(MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *ierr)                             \
+	{                                                                                                    \
+		static put_fn *real;                                                                         \
+                                                                                                             \
+		if (!real)                                                                                   \
+			real = (put_fn *)(uintptr_t)next(#name);                                             \
+		put(real, comm, keyval, value, ierr);                                                        \
 	}
 
-#define GET(name, aint) \
-	get_fn name; \
-	void name(MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *flag, MPI_Fint *ierr) \
-	{ \
-		static get_fn *real; \
-\
-		if (!real) \
-			real = (get_fn *)(uintptr_t)next(#name); \
-		get(real, aint, comm, keyval, value, flag, ierr); \
+#define GET(name, aint)                                                                                      \
+	get_fn name;                                                                                         \
+	void name(MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *flag, MPI_Fint *ierr)             \
+	{                                                                                                    \
+		static get_fn *real;                                                                         \
+                                                                                                             \
+		if (!real)                                                                                   \
+			real = (get_fn *)(uintptr_t)next(#name);                                             \
+		get(real, aint, comm, keyval, value, flag, ierr);                                            \
 	}
 
-#define ALL(X, lower, upper) \
-	X(mpi_##lower) X(mpi_##lower##_) X(mpi_##lower##__) X(MPI_##upper) \
-	X(pmpi_##lower) X(pmpi_##lower##_) X(pmpi_##lower##__) X(PMPI_##upper)
+#define ALL(X, lower, upper)                                                                                 \
+	X(mpi_##lower)                                                                                       \
+	X(mpi_##lower##_) X(mpi_##lower##__) X(MPI_##upper) X(pmpi_##lower) X(pmpi_##lower##_)               \
+		X(pmpi_##lower##__) X(PMPI_##upper)
 #define GET_FINT(name) GET(name, false)
 #define GET_AINT(name) GET(name, true)
 

@@ -14,7 +14,7 @@ struct list {
 	int rank[];
 };
 
-static struct px_map *spanning; /* token -> struct list */
+static struct px_map *spanning;               /* token -> struct list */
 static MPI_Group apps_group = MPI_GROUP_NULL; /* the application ranks of this site */
 
 static uint64_t group_key(MPI_Group g)

@@ -53,17 +53,20 @@ static void become_daemon(void)
 	if (!form || strcmp(form, "single") != 0)
 		return;
 	if (rank < 0 || size < 0) {
-		px_log(PX_LOG_ERROR, "this launcher tells no rank before MPI_Init; start the daemons with {pacxd} in the start command");
+		px_log(PX_LOG_ERROR, "this launcher tells no rank before MPI_Init; start the daemons with "
+				     "{pacxd} in the start command");
 		_exit(1);
 	}
 	if (first ? rank >= daemons : rank < size - daemons)
 		return;
 	if (!dladdr((void *)(uintptr_t)become_daemon, &self) || !(slash = strrchr(self.dli_fname, '/')))
 		self.dli_fname = "./", slash = self.dli_fname + 1;
-	snprintf(path, sizeof path, "%.*s/pacx/pacxd-" PX_VENDOR, (int)(slash - self.dli_fname), self.dli_fname);
+	snprintf(path, sizeof path, "%.*s/pacx/pacxd-" PX_VENDOR, (int)(slash - self.dli_fname),
+		self.dli_fname);
 	unsetenv("LD_PRELOAD");
 	execv(path, argv);
-	px_log(PX_LOG_ERROR, "rank %d should be a daemon but %s cannot be executed: %s", rank, path, strerror(errno));
+	px_log(PX_LOG_ERROR, "rank %d should be a daemon but %s cannot be executed: %s", rank, path,
+		strerror(errno));
 	_exit(1);
 }
 
@@ -153,7 +156,8 @@ static void start(void)
 	if (px_attach_roles(PX_ROLE_APP, &px.map) < 0)
 		fatal("cannot set up the native job");
 	if (px.map.gateways == 0)
-		fatal("no relay daemons in this site's job: the start command must start {daemons} x {pacxd} beside the program");
+		fatal("no relay daemons in this site's job: the start command must start {daemons} x {pacxd} "
+		      "beside the program");
 	px_wait_setup(px.map.procs_here, false);
 	world_receive();
 	world_make();
@@ -214,7 +218,8 @@ static const char *const coll_name[] = {
 /* Counters of this site's ranks, added up: calls and depth are the largest of any rank. */
 static void report(void)
 {
-	unsigned long long sum[2 * PX_COLL_COUNT] = { 0 }, max[2 * PX_COLL_COUNT] = { 0 }, mine[2 * PX_COLL_COUNT], tops[2 * PX_COLL_COUNT];
+	unsigned long long sum[2 * PX_COLL_COUNT] = { 0 }, max[2 * PX_COLL_COUNT] = { 0 },
+				   mine[2 * PX_COLL_COUNT], tops[2 * PX_COLL_COUNT];
 	char json[PX_INLINE_MAX];
 	size_t len = 0;
 
@@ -233,8 +238,9 @@ static void report(void)
 	len = (size_t)snprintf(json, sizeof json, "{");
 	for (int i = 0; i < PX_COLL_COUNT; i++)
 		if (max[2 * i] > 0 && len < sizeof json)
-			len += (size_t)snprintf(json + len, sizeof json - len, "%s\"%s\":[%llu,%llu,%llu,%llu]", len > 1 ? "," : "", coll_name[i],
-						max[2 * i], sum[2 * i], sum[2 * i + 1], max[2 * i + 1]);
+			len += (size_t)snprintf(json + len, sizeof json - len,
+				"%s\"%s\":[%llu,%llu,%llu,%llu]", len > 1 ? "," : "", coll_name[i],
+				max[2 * i], sum[2 * i], sum[2 * i + 1], max[2 * i + 1]);
 	if (len + 2 < sizeof json) {
 		memcpy(json + len, "}", 2);
 		px_channel_stats(json);
@@ -251,8 +257,9 @@ int px_Finalize(void)
 	if (px.world->nsites > 1) {
 		struct px_coll_stat keep = px_coll_stat[PX_COLL_BARRIER];
 
-		px_Barrier(px_comm_find(px_world_native)); /* all have stopped sending when the channel closes */
-		px_coll_stat[PX_COLL_BARRIER] = keep;      /* not the application's */
+		px_Barrier(
+			px_comm_find(px_world_native)); /* all have stopped sending when the channel closes */
+		px_coll_stat[PX_COLL_BARRIER] = keep;   /* not the application's */
 	}
 	report();
 	px_type_sweep();

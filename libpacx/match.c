@@ -49,7 +49,8 @@ void px_match_arrive(struct px_match *m, struct px_msg *u)
 
 static bool fits(int want_src, int want_tag, int src, int tag)
 {
-	return (want_src == MPI_ANY_SOURCE || want_src == src) && (want_tag == MPI_ANY_TAG || want_tag == tag);
+	return (want_src == MPI_ANY_SOURCE || want_src == src) &&
+	       (want_tag == MPI_ANY_TAG || want_tag == tag);
 }
 
 struct px_msg *px_match_find(struct px_match *m, int src, int tag, bool take)

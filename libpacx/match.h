@@ -19,14 +19,14 @@ struct px_comm;
 struct px_msg {
 	struct px_msg *next;
 	struct px_frame f;
-	int from;        /* rank on the relay communicator that holds the payload */
-	int src;         /* comm rank of the sender */
-	uint8_t data[];  /* inline payload */
+	int from;       /* rank on the relay communicator that holds the payload */
+	int src;        /* comm rank of the sender */
+	uint8_t data[]; /* inline payload */
 };
 
 struct px_match {
 	struct px_comm *c;
-	struct px_req *posted, *posted_last;   /* linked by px_req.next and .prev */
+	struct px_req *posted, *posted_last; /* linked by px_req.next and .prev */
 	struct px_msg *arrived, **arrived_end;
 };
 

@@ -25,7 +25,8 @@ static bool may_block(void)
 	return px_duty == 0 && !px_threaded;
 }
 
-int px_check_args(struct px_comm *c, const void *buf, MPI_Count count, MPI_Datatype t, int peer, int tag, bool recv)
+int px_check_args(
+	struct px_comm *c, const void *buf, MPI_Count count, MPI_Datatype t, int peer, int tag, bool recv)
 {
 	(void)buf;
 	if (count < 0)
@@ -89,7 +90,8 @@ int px_recv_start(struct px_req *r)
 		return MPI_SUCCESS;
 	}
 	if (!any && c->lrank_of[r->peer] >= 0)
-		return PX_N(Irecv, r->buf, r->count, r->type, c->lrank_of[r->peer], r->tag, c->native, &r->native);
+		return PX_N(Irecv, r->buf, r->count, r->type, c->lrank_of[r->peer], r->tag, c->native,
+			&r->native);
 	if (!px_type_get(r->type))
 		return px_raise(c, MPI_ERR_TYPE);
 	px_req_hold_types(r);
@@ -129,7 +131,8 @@ static int finish_blocking(struct px_req *r, int rc, MPI_Status *status)
 	return rc != MPI_SUCCESS && !r->raised ? px_raise(r->c, rc) : rc;
 }
 
-static int blocking_send(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c, enum px_mode mode)
+static int blocking_send(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag,
+	struct px_comm *c, enum px_mode mode)
 {
 	struct px_req r;
 	int rc = px_check_args(c, buf, count, t, dst, tag, false);
@@ -193,8 +196,8 @@ void px_Buffer_detach(void)
 	px_buffered_wait();
 }
 
-static int isend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c, enum px_mode mode,
-		 MPI_Request *req)
+static int isend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c,
+	enum px_mode mode, MPI_Request *req)
 {
 	struct px_req *r;
 	int rc = px_check_args(c, buf, count, t, dst, tag, false);
@@ -237,27 +240,32 @@ static int isend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int 
 	return MPI_SUCCESS;
 }
 
-int px_Isend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c, MPI_Request *req)
+int px_Isend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c,
+	MPI_Request *req)
 {
 	return isend(buf, count, t, dst, tag, c, PX_STANDARD, req);
 }
 
-int px_Ibsend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c, MPI_Request *req)
+int px_Ibsend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c,
+	MPI_Request *req)
 {
 	return isend(buf, count, t, dst, tag, c, PX_BUFFERED, req);
 }
 
-int px_Issend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c, MPI_Request *req)
+int px_Issend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c,
+	MPI_Request *req)
 {
 	return isend(buf, count, t, dst, tag, c, PX_SYNCHRONOUS, req);
 }
 
-int px_Irsend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c, MPI_Request *req)
+int px_Irsend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c,
+	MPI_Request *req)
 {
 	return isend(buf, count, t, dst, tag, c, PX_READY, req);
 }
 
-int px_Recv(void *buf, MPI_Count count, MPI_Datatype t, int src, int tag, struct px_comm *c, MPI_Status *status)
+int px_Recv(
+	void *buf, MPI_Count count, MPI_Datatype t, int src, int tag, struct px_comm *c, MPI_Status *status)
 {
 	struct px_req r;
 	int rc;
@@ -276,7 +284,8 @@ int px_Recv(void *buf, MPI_Count count, MPI_Datatype t, int src, int tag, struct
 	return finish_blocking(&r, px_recv_start(&r), status);
 }
 
-int px_Irecv(void *buf, MPI_Count count, MPI_Datatype t, int src, int tag, struct px_comm *c, MPI_Request *req)
+int px_Irecv(
+	void *buf, MPI_Count count, MPI_Datatype t, int src, int tag, struct px_comm *c, MPI_Request *req)
 {
 	struct px_req *r;
 	int rc = px_check_args(c, buf, count, t, src, tag, true);
@@ -296,8 +305,8 @@ int px_Irecv(void *buf, MPI_Count count, MPI_Datatype t, int src, int tag, struc
 	return MPI_SUCCESS;
 }
 
-int px_Sendrecv(const void *sbuf, MPI_Count scount, MPI_Datatype st, int dst, int stag, void *rbuf, MPI_Count rcount,
-		MPI_Datatype rt, int src, int rtag, struct px_comm *c, MPI_Status *status)
+int px_Sendrecv(const void *sbuf, MPI_Count scount, MPI_Datatype st, int dst, int stag, void *rbuf,
+	MPI_Count rcount, MPI_Datatype rt, int src, int rtag, struct px_comm *c, MPI_Status *status)
 {
 	struct px_req s, r;
 	int rc = px_check_args(c, sbuf, scount, st, dst, stag, false), rc2;
@@ -319,8 +328,8 @@ int px_Sendrecv(const void *sbuf, MPI_Count scount, MPI_Datatype st, int dst, in
 }
 
 #ifdef PX_HAVE_Isendrecv
-int px_Isendrecv(const void *sbuf, MPI_Count scount, MPI_Datatype st, int dst, int stag, void *rbuf, MPI_Count rcount,
-		 MPI_Datatype rt, int src, int rtag, struct px_comm *c, MPI_Request *req)
+int px_Isendrecv(const void *sbuf, MPI_Count scount, MPI_Datatype st, int dst, int stag, void *rbuf,
+	MPI_Count rcount, MPI_Datatype rt, int src, int rtag, struct px_comm *c, MPI_Request *req)
 {
 	struct px_req *s, *r;
 	int rc = px_check_args(c, sbuf, scount, st, dst, stag, false);
@@ -340,7 +349,8 @@ int px_Isendrecv(const void *sbuf, MPI_Count scount, MPI_Datatype st, int dst, i
 #endif
 
 /* Both replace forms send a packed copy, so that the receive may fill the buffer at any time. */
-static int packed_copy(struct px_comm *c, const void *buf, MPI_Count count, MPI_Datatype t, void **copy, MPI_Count *bytes)
+static int packed_copy(
+	struct px_comm *c, const void *buf, MPI_Count count, MPI_Datatype t, void **copy, MPI_Count *bytes)
 {
 	const struct px_type *p = px_type_get(t);
 	int rc;
@@ -365,8 +375,8 @@ static int packed_copy(struct px_comm *c, const void *buf, MPI_Count count, MPI_
 	return MPI_SUCCESS;
 }
 
-int px_Sendrecv_replace(void *buf, MPI_Count count, MPI_Datatype t, int dst, int stag, int src, int rtag, struct px_comm *c,
-			MPI_Status *status)
+int px_Sendrecv_replace(void *buf, MPI_Count count, MPI_Datatype t, int dst, int stag, int src, int rtag,
+	struct px_comm *c, MPI_Status *status)
 {
 	MPI_Count bytes;
 	void *copy;
@@ -380,8 +390,8 @@ int px_Sendrecv_replace(void *buf, MPI_Count count, MPI_Datatype t, int dst, int
 }
 
 #ifdef PX_HAVE_Isendrecv
-int px_Isendrecv_replace(void *buf, MPI_Count count, MPI_Datatype t, int dst, int stag, int src, int rtag, struct px_comm *c,
-			 MPI_Request *req)
+int px_Isendrecv_replace(void *buf, MPI_Count count, MPI_Datatype t, int dst, int stag, int src, int rtag,
+	struct px_comm *c, MPI_Request *req)
 {
 	MPI_Count bytes;
 	void *copy;

@@ -6,8 +6,8 @@
 #include "native.h"
 #include "p2p.h"
 
-static int init(const void *buf, MPI_Count count, MPI_Datatype t, int peer, int tag, struct px_comm *c, enum px_kind kind,
-		enum px_mode mode, MPI_Request *req)
+static int init(const void *buf, MPI_Count count, MPI_Datatype t, int peer, int tag, struct px_comm *c,
+	enum px_kind kind, enum px_mode mode, MPI_Request *req)
 {
 	struct px_req *r;
 	int rc = px_check_args(c, buf, count, t, peer, tag, kind == PX_RECV);
@@ -30,35 +30,40 @@ static bool local(const struct px_comm *c, int peer)
 	return peer >= 0 && peer < c->size && c->lrank_of[peer] >= 0;
 }
 
-int px_Send_init(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c, MPI_Request *req)
+int px_Send_init(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c,
+	MPI_Request *req)
 {
 	if (local(c, dst))
 		return PX_N(Send_init, buf, count, t, c->lrank_of[dst], tag, c->native, req);
 	return init(buf, count, t, dst, tag, c, PX_SEND, PX_STANDARD, req);
 }
 
-int px_Bsend_init(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c, MPI_Request *req)
+int px_Bsend_init(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c,
+	MPI_Request *req)
 {
 	if (local(c, dst))
 		return PX_N(Bsend_init, buf, count, t, c->lrank_of[dst], tag, c->native, req);
 	return init(buf, count, t, dst, tag, c, PX_SEND, PX_BUFFERED, req);
 }
 
-int px_Ssend_init(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c, MPI_Request *req)
+int px_Ssend_init(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c,
+	MPI_Request *req)
 {
 	if (local(c, dst))
 		return PX_N(Ssend_init, buf, count, t, c->lrank_of[dst], tag, c->native, req);
 	return init(buf, count, t, dst, tag, c, PX_SEND, PX_SYNCHRONOUS, req);
 }
 
-int px_Rsend_init(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c, MPI_Request *req)
+int px_Rsend_init(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c,
+	MPI_Request *req)
 {
 	if (local(c, dst))
 		return PX_N(Rsend_init, buf, count, t, c->lrank_of[dst], tag, c->native, req);
 	return init(buf, count, t, dst, tag, c, PX_SEND, PX_READY, req);
 }
 
-int px_Recv_init(void *buf, MPI_Count count, MPI_Datatype t, int src, int tag, struct px_comm *c, MPI_Request *req)
+int px_Recv_init(
+	void *buf, MPI_Count count, MPI_Datatype t, int src, int tag, struct px_comm *c, MPI_Request *req)
 {
 	return init(buf, count, t, src, tag, c, PX_RECV, PX_STANDARD, req);
 }

@@ -134,8 +134,9 @@ int px_Improbe(int src, int tag, struct px_comm *c, int *flag, MPI_Message *mess
 	if (u) {
 		struct held *h = malloc(sizeof *h);
 
-		if (!h || (!messages && !(messages = px_map_new())) || token_new(message, &h->token) != MPI_SUCCESS
-		    || px_map_put(messages, message_key(*message), h) < 0) {
+		if (!h || (!messages && !(messages = px_map_new())) ||
+			token_new(message, &h->token) != MPI_SUCCESS ||
+			px_map_put(messages, message_key(*message), h) < 0) {
 			free(h);
 			return px_raise(c, MPI_ERR_NO_MEM);
 		}
@@ -155,7 +156,8 @@ int px_Improbe(int src, int tag, struct px_comm *c, int *flag, MPI_Message *mess
 		struct held *h = malloc(sizeof *h);
 
 		translate(c, status);
-		if (!h || (!messages && !(messages = px_map_new())) || px_map_put(messages, message_key(*message), h) < 0) {
+		if (!h || (!messages && !(messages = px_map_new())) ||
+			px_map_put(messages, message_key(*message), h) < 0) {
 			free(h);
 			return px_raise(c, MPI_ERR_NO_MEM);
 		}

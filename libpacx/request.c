@@ -14,10 +14,11 @@
 #include "state.h"
 #include "wait.h"
 
-static struct px_req *pool;        /* free, each with its token; linked by next */
-static struct px_map *tokens;      /* native handle -> px_req; entries stay for pooled ones */
-static struct px_req *needed;      /* driven by px_progress; linked by anext */
-static int orphans;                /* operations given up by the application that are not complete */
+static struct px_req *pool;   /* free, each with its token; linked by next */
+static struct px_map *tokens; /* native handle -> px_req; entries stay for pooled ones */
+static int live;              /* tokens that the application may hold: without any, none need be looked for */
+static struct px_req *needed; /* driven by px_progress; linked by anext */
+static int orphans;           /* operations given up by the application that are not complete */
 
 static uint64_t request_key(MPI_Request h)
 {
@@ -71,8 +72,9 @@ struct px_req *px_req_new(struct px_comm *c)
 		r = malloc(sizeof *r);
 		if (!r)
 			return NULL;
-		if ((!tokens && !(tokens = px_map_new()))
-		    || px_n.Send_init(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_SELF, &r->token) != MPI_SUCCESS) {
+		if ((!tokens && !(tokens = px_map_new())) ||
+			px_n.Send_init(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_SELF, &r->token) !=
+				MPI_SUCCESS) {
 			free(r);
 			return NULL;
 		}
@@ -82,6 +84,7 @@ struct px_req *px_req_new(struct px_comm *c)
 			return NULL;
 		}
 	}
+	live++;
 	reset(r, c);
 	px_comm_hold(c);
 	return r;
@@ -108,12 +111,13 @@ void px_req_release(struct px_req *r)
 	r->c = NULL;
 	r->next = pool;
 	pool = r;
+	live--;
 	px_comm_drop(c);
 }
 
 struct px_req *px_req_find(MPI_Request h)
 {
-	return tokens && h != MPI_REQUEST_NULL ? px_map_get(tokens, request_key(h)) : NULL;
+	return live > 0 && h != MPI_REQUEST_NULL ? px_map_get(tokens, request_key(h)) : NULL;
 }
 
 void px_req_set_status(struct px_req *r, int src, int tag, MPI_Count bytes)
@@ -184,7 +188,8 @@ static void transfer_done(struct px_req *r)
 		if (r->x.temp) {
 			const struct px_type *t = px_type_get(r->type);
 			uint64_t room = t ? (uint64_t)(r->count * t->size) : 0;
-			int rc = px_type_unpack(r->x.temp, r->x.total < room ? r->x.total : room, r->buf, r->count, r->type);
+			int rc = px_type_unpack(
+				r->x.temp, r->x.total < room ? r->x.total : room, r->buf, r->count, r->type);
 
 			if (rc != MPI_SUCCESS)
 				r->error = rc;

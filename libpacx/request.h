@@ -22,51 +22,51 @@ enum px_mode { PX_STANDARD, PX_BUFFERED, PX_SYNCHRONOUS, PX_READY };
 struct px_xfer {
 	MPI_Request *req; /* [n]; the first `done` are complete, those up to `posted` are under way */
 	int n, posted, done;
-	char *data;       /* where the bytes are or go */
-	char *temp;       /* owned copy (packed or truncated data), or NULL */
+	char *data; /* where the bytes are or go */
+	char *temp; /* owned copy (packed or truncated data), or NULL */
 	uint64_t total;
 	uint32_t seg;
-	int peer, tag;    /* on the relay communicator */
+	int peer, tag; /* on the relay communicator */
 };
 
 struct px_req {
-	struct px_req *next, *prev; /* in a posted list, or in the free pool */
+	struct px_req *next, *prev;    /* in a posted list, or in the free pool */
 	struct px_req *anext, **aprev; /* in the list of operations that need progress */
-	MPI_Request token;          /* MPI_REQUEST_NULL: on the stack */
+	MPI_Request token;             /* MPI_REQUEST_NULL: on the stack */
 	struct px_comm *c;
-	struct px_match *queue;     /* receives: where posted */
+	struct px_match *queue; /* receives: where posted */
 	enum px_kind kind;
 	enum px_mode mode;
 	bool persistent, active, orphan;
-	bool posted;                /* receive: open for messages from other sites */
-	bool windowed;              /* in the list of operations that need progress */
+	bool posted;   /* receive: open for messages from other sites */
+	bool windowed; /* in the list of operations that need progress */
 	bool done, cancelled;
-	bool holds;                 /* needs its datatype (and operator): see px_req_hold_types */
-	bool acked;                 /* synchronous send: the receiver has matched */
-	bool raised;                /* `error` has already been given to the error handler */
-	int error;                  /* MPI error code, 0 = none */
+	bool holds;  /* needs its datatype (and operator): see px_req_hold_types */
+	bool acked;  /* synchronous send: the receiver has matched */
+	bool raised; /* `error` has already been given to the error handler */
+	int error;   /* MPI error code, 0 = none */
 	void *buf;
 	MPI_Count count;
 	MPI_Datatype type;
-	int peer, tag;              /* comm rank; wildcards allowed in receives */
-	uint32_t msg;               /* synchronous send: number of the message */
-	MPI_Request native;         /* local half, or MPI_REQUEST_NULL */
+	int peer, tag;      /* comm rank; wildcards allowed in receives */
+	uint32_t msg;       /* synchronous send: number of the message */
+	MPI_Request native; /* local half, or MPI_REQUEST_NULL */
 	struct px_xfer x;
-	uint16_t depth;             /* collectives: wide-area messages in sequence, see frame.h */
-	struct px_sched *sched;     /* PX_COLL */
-	struct px_req *also;        /* MPI_Isendrecv: the send, owned; complete only together */
-	void *copy;                 /* MPI_Isendrecv_replace: what is sent, owned */
-	MPI_Status status;          /* valid when done */
+	uint16_t depth;         /* collectives: wide-area messages in sequence, see frame.h */
+	struct px_sched *sched; /* PX_COLL */
+	struct px_req *also;    /* MPI_Isendrecv: the send, owned; complete only together */
+	void *copy;             /* MPI_Isendrecv_replace: what is sent, owned */
+	MPI_Status status;      /* valid when done */
 };
 
 /* px_duty (comm_find.h): posted receives for other sites, running collectives and windowed transfers: while it
  * is not 0 no native call may block, since peers wait for our progress. Changed only through px_duty_add. */
 void px_duty_add(int n);
 
-struct px_req *px_req_new(struct px_comm *c); /* with token; NULL: out of memory */
+struct px_req *px_req_new(struct px_comm *c);          /* with token; NULL: out of memory */
 void px_req_init(struct px_req *r, struct px_comm *c); /* on the stack */
-void px_req_release(struct px_req *r);        /* back to the pool */
-struct px_req *px_req_find(MPI_Request h);    /* NULL: a native request */
+void px_req_release(struct px_req *r);                 /* back to the pool */
+struct px_req *px_req_find(MPI_Request h);             /* NULL: a native request */
 
 /* px_req_test: look once; true when the operation is complete (r->status and r->error then hold). */
 bool px_req_test(struct px_req *r);

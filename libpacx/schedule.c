@@ -23,8 +23,8 @@ struct step {
 	int round;
 	int sub;
 	bool done;
-	struct px_req req;    /* SEND, RECV */
-	struct px_call call;  /* NATIVE */
+	struct px_req req;   /* SEND, RECV */
+	struct px_call call; /* NATIVE */
 	MPI_Request native;
 	int (*fn)(struct px_sched *, void *);
 	void *arg;
@@ -39,13 +39,13 @@ struct px_sched {
 	struct px_sched *next; /* on the same communicator */
 	struct px_comm *c;
 	enum px_coll op;
-	struct px_req own;     /* for blocking calls */
+	struct px_req own; /* for blocking calls */
 	struct px_req *req;
 	struct step *step;
 	int nsteps, cap;
-	int rounds;            /* number of the round being built */
+	int rounds; /* number of the round being built */
 	int sub;
-	int round, first;      /* running: round and its first step */
+	int round, first; /* running: round and its first step */
 	uint32_t seq;
 	uint16_t depth;
 	bool started;
@@ -156,7 +156,8 @@ static struct step *add(struct px_sched *s, enum step_kind kind)
 	return st;
 }
 
-static void message(struct px_sched *s, enum step_kind kind, const void *buf, MPI_Count count, MPI_Datatype t, int peer)
+static void message(
+	struct px_sched *s, enum step_kind kind, const void *buf, MPI_Count count, MPI_Datatype t, int peer)
 {
 	struct step *st = add(s, kind);
 
@@ -220,11 +221,14 @@ static int native_start(const struct px_call *k, MPI_Comm n, MPI_Request *req)
 		return px_n.Iexscan(k->s, k->r, (int)k->count, k->type, k->op, n, req);
 #endif
 	case PX_CALL_GATHERV:
-		return px_n.Igatherv(k->s, (int)k->count, k->type, k->r, k->rcounts, k->rdispls, k->rtype, k->root, n, req);
+		return px_n.Igatherv(k->s, (int)k->count, k->type, k->r, k->rcounts, k->rdispls, k->rtype,
+			k->root, n, req);
 	case PX_CALL_SCATTERV:
-		return px_n.Iscatterv(k->s, k->scounts, k->sdispls, k->type, k->r, (int)k->rcount, k->rtype, k->root, n, req);
+		return px_n.Iscatterv(k->s, k->scounts, k->sdispls, k->type, k->r, (int)k->rcount, k->rtype,
+			k->root, n, req);
 	case PX_CALL_ALLTOALLW:
-		return px_n.Ialltoallw(k->s, k->scounts, k->sdispls, k->stypes, k->r, k->rcounts, k->rdispls, k->rtypes, n, req);
+		return px_n.Ialltoallw(k->s, k->scounts, k->sdispls, k->stypes, k->r, k->rcounts, k->rdispls,
+			k->rtypes, n, req);
 	case PX_CALL_DUP:
 		return px_n.Comm_idup(n, k->newcomm, req);
 	}
@@ -244,7 +248,8 @@ static void internal_post(struct px_comm *c, struct px_req *r)
 	}
 }
 
-static void internal_req(struct px_req *r, struct px_comm *c, enum px_kind kind, const void *buf, int bytes, int peer, int tag)
+static void internal_req(
+	struct px_req *r, struct px_comm *c, enum px_kind kind, const void *buf, int bytes, int peer, int tag)
 {
 	px_req_init(r, c);
 	px_req_args(r, buf, bytes, MPI_BYTE, peer, tag);

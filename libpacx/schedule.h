@@ -16,38 +16,46 @@
 #include "comm.h"
 
 /* The operations that are counted, in the order of the statistics. */
-#define PX_COLLS(X) \
-	X(BARRIER, barrier) X(BCAST, bcast) X(GATHER, gather) X(GATHERV, gatherv) X(SCATTER, scatter) X(SCATTERV, scatterv) \
-	X(ALLGATHER, allgather) X(ALLGATHERV, allgatherv) X(ALLTOALL, alltoall) X(ALLTOALLV, alltoallv) \
-	X(ALLTOALLW, alltoallw) X(REDUCE, reduce) X(ALLREDUCE, allreduce) X(REDUCE_SCATTER, reduce_scatter) \
-	X(REDUCE_SCATTER_BLOCK, reduce_scatter_block) X(SCAN, scan) X(EXSCAN, exscan) X(NEIGHBOR, neighbor) \
-	X(COMM, communicator)
+#define PX_COLLS(X)                                                                                          \
+	X(BARRIER, barrier)                                                                                  \
+	X(BCAST, bcast) X(GATHER, gather) X(GATHERV, gatherv) X(SCATTER, scatter) X(SCATTERV, scatterv) X(   \
+		ALLGATHER, allgather) X(ALLGATHERV, allgatherv) X(ALLTOALL, alltoall)                        \
+		X(ALLTOALLV, alltoallv) X(ALLTOALLW, alltoallw) X(REDUCE, reduce) X(ALLREDUCE, allreduce)    \
+			X(REDUCE_SCATTER, reduce_scatter) X(REDUCE_SCATTER_BLOCK, reduce_scatter_block)      \
+				X(SCAN, scan) X(EXSCAN, exscan) X(NEIGHBOR, neighbor) X(COMM, communicator)
 
 enum px_coll {
 #define X(up, low) PX_COLL_##up,
 	PX_COLLS(X)
 #undef X
-	PX_COLL_COUNT
+		PX_COLL_COUNT
 };
 
 /* A native collective on the local members; unused members are 0. */
 enum px_call_kind {
-	PX_CALL_BARRIER, PX_CALL_BCAST, PX_CALL_REDUCE, PX_CALL_SCAN, PX_CALL_EXSCAN, PX_CALL_GATHERV, PX_CALL_SCATTERV,
-	PX_CALL_ALLTOALLW, PX_CALL_DUP,
+	PX_CALL_BARRIER,
+	PX_CALL_BCAST,
+	PX_CALL_REDUCE,
+	PX_CALL_SCAN,
+	PX_CALL_EXSCAN,
+	PX_CALL_GATHERV,
+	PX_CALL_SCATTERV,
+	PX_CALL_ALLTOALLW,
+	PX_CALL_DUP,
 };
 
 struct px_call {
 	enum px_call_kind kind;
 	const void *s;
 	void *r;
-	MPI_Count count;             /* send count, or the count */
+	MPI_Count count; /* send count, or the count */
 	MPI_Datatype type;
-	MPI_Count rcount;            /* SCATTERV */
+	MPI_Count rcount; /* SCATTERV */
 	MPI_Datatype rtype;
 	const int *scounts, *sdispls, *rcounts, *rdispls;
 	const MPI_Datatype *stypes, *rtypes;
 	MPI_Op op;
-	int root;                    /* native rank */
+	int root; /* native rank */
 	MPI_Comm *newcomm;
 };
 

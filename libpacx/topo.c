@@ -101,7 +101,8 @@ static int product(int n, const int dims[], long limit)
 	return (int)p;
 }
 
-int px_Cart_create(struct px_comm *c, int ndims, const int dims[], const int periods[], int reorder, MPI_Comm *out)
+int px_Cart_create(
+	struct px_comm *c, int ndims, const int dims[], const int periods[], int reorder, MPI_Comm *out)
 {
 	struct px_topo t = { .kind = MPI_CART, .ndims = ndims };
 	int n = ndims < 0 ? -1 : product(ndims, dims, c->size), rc;
@@ -277,7 +278,8 @@ int px_Cart_map(struct px_comm *c, int ndims, const int dims[], const int period
 	return MPI_SUCCESS;
 }
 
-int px_Graph_create(struct px_comm *c, int nnodes, const int index[], const int edges[], int reorder, MPI_Comm *out)
+int px_Graph_create(
+	struct px_comm *c, int nnodes, const int index[], const int edges[], int reorder, MPI_Comm *out)
 {
 	struct px_topo t = { .kind = MPI_GRAPH, .nnodes = nnodes };
 	int rc;
@@ -363,8 +365,8 @@ static bool weighted(const int w[])
 	return w != MPI_UNWEIGHTED;
 }
 
-int px_Dist_graph_create_adjacent(struct px_comm *c, int nin, const int in[], const int inw[], int nout, const int out[], const int outw[],
-				  MPI_Info info, int reorder, MPI_Comm *comm)
+int px_Dist_graph_create_adjacent(struct px_comm *c, int nin, const int in[], const int inw[], int nout,
+	const int out[], const int outw[], MPI_Info info, int reorder, MPI_Comm *comm)
 {
 	struct px_topo t = { .kind = MPI_DIST_GRAPH, .nin = nin, .nout = nout };
 	const int none = 0;
@@ -417,8 +419,8 @@ out:
 	return rc;
 }
 
-int px_Dist_graph_create(struct px_comm *c, int n, const int sources[], const int degrees[], const int dests[], const int weights[],
-			 MPI_Info info, int reorder, MPI_Comm *comm)
+int px_Dist_graph_create(struct px_comm *c, int n, const int sources[], const int degrees[],
+	const int dests[], const int weights[], MPI_Info info, int reorder, MPI_Comm *comm)
 {
 	struct px_topo t = { .kind = MPI_DIST_GRAPH };
 	int nmine = 0, nall, rc;
@@ -497,7 +499,8 @@ static void copy_some(int *to, const int *from, int n, int max)
 		to[i] = from[i];
 }
 
-int px_Dist_graph_neighbors(struct px_comm *c, int maxin, int in[], int inw[], int maxout, int out[], int outw[])
+int px_Dist_graph_neighbors(
+	struct px_comm *c, int maxin, int in[], int inw[], int maxout, int out[], int outw[])
 {
 	struct px_topo *t = c->topo;
 

@@ -5,16 +5,16 @@
 #define PX_TOPO_H
 
 struct px_topo {
-	int kind;        /* MPI_CART, MPI_GRAPH, MPI_DIST_GRAPH */
-	int ndims;       /* Cartesian */
+	int kind;  /* MPI_CART, MPI_GRAPH, MPI_DIST_GRAPH */
+	int ndims; /* Cartesian */
 	int *dims, *periods;
 	int nnodes, nedges; /* graph: */
 	int *index, *edges;
-	int nin, nout;   /* distributed graph: */
+	int nin, nout;                          /* distributed graph: */
 	int *in, *out, *in_weight, *out_weight; /* weights NULL when unweighted */
 };
 
-void px_topo_free(struct px_topo *t); /* NULL is fine */
+void px_topo_free(struct px_topo *t);                  /* NULL is fine */
 struct px_topo *px_topo_copy(const struct px_topo *t); /* NULL: out of memory */
 
 struct px_comm;

@@ -55,8 +55,10 @@ int px_vendor_load(void)
 	for (size_t i = 0; i < sizeof libs / sizeof libs[0] && !vendor; i++)
 		vendor = dlopen(libs[i], RTLD_NOLOAD | RTLD_LAZY);
 	if (!vendor) {
-		px_log(PX_LOG_ERROR, "no " PX_VENDOR " library (%s) is loaded in this process; "
-		       "use the libpacx of the MPI the program is linked with", libs[0]);
+		px_log(PX_LOG_ERROR,
+			"no " PX_VENDOR " library (%s) is loaded in this process; "
+			"use the libpacx of the MPI the program is linked with",
+			libs[0]);
 		return PX_EMPI;
 	}
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -70,8 +72,10 @@ int px_vendor_load(void)
 	}
 	/* Handle conversions are macros in some mpi.h; only what cannot be missing is an error. */
 	if (!px_n.Init || !px_n.Send || !px_n.Finalize) {
-		px_log(PX_LOG_ERROR, "%s does not export PMPI_Init, PMPI_Send and PMPI_Finalize; "
-		       "is it a stripped MPI?", libs[0]);
+		px_log(PX_LOG_ERROR,
+			"%s does not export PMPI_Init, PMPI_Send and PMPI_Finalize; "
+			"is it a stripped MPI?",
+			libs[0]);
 		return PX_EMPI;
 	}
 	if (missing)
@@ -82,8 +86,8 @@ int px_vendor_load(void)
 /* Is this loaded object part of the vendor's MPI, and not one of its language front ends? */
 static bool is_vendor(const char *path)
 {
-	static const char *const front[] = { "libmpi_", "libmpichfort", "libmpichcxx",
-					     "libmpichf90", "libmpifort", "libmpicxx" };
+	static const char *const front[] = { "libmpi_", "libmpichfort", "libmpichcxx", "libmpichf90",
+		"libmpifort", "libmpicxx" };
 	static const char *const own[] = { "libmpi.so", "libmpich.so", "mca_", "libopen-", "libmca_" };
 	const char *base = strrchr(path, '/');
 
@@ -110,7 +114,7 @@ static bool is_front_end_call(const char *name)
 }
 
 /* Store one pointer on a page that may be read-only after relocation (RELRO). */
-static void patch(void **slot, void *to, const ElfW(Phdr) *relro, ElfW(Addr) base)
+static void patch(void **slot, void *to, const ElfW(Phdr) * relro, ElfW(Addr) base)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)slot;
 	void *start = (void *)(at & ~(page - 1));
@@ -125,12 +129,12 @@ static void patch(void **slot, void *to, const ElfW(Phdr) *relro, ElfW(Addr) bas
 
 struct object {
 	ElfW(Addr) base;
-	const ElfW(Sym) *sym;
+	const ElfW(Sym) * sym;
 	const char *str;
-	const ElfW(Phdr) *relro;
+	const ElfW(Phdr) * relro;
 };
 
-static void fix(const struct object *o, const ElfW(Rela) *rela, size_t bytes)
+static void fix(const struct object *o, const ElfW(Rela) * rela, size_t bytes)
 {
 	for (size_t i = 0; i < bytes / sizeof *rela; i++) {
 		unsigned type = (unsigned)ELF64_R_TYPE(rela[i].r_info);
@@ -146,7 +150,8 @@ static void fix(const struct object *o, const ElfW(Rela) *rela, size_t bytes)
 #else
 #error "px_vendor_seal: add the names of the JUMP_SLOT and GLOB_DAT relocations of this architecture"
 #endif
-		if ((strncmp(name, "MPI_", 4) != 0 && strncmp(name, "PMPI_", 5) != 0) || is_front_end_call(name))
+		if ((strncmp(name, "MPI_", 4) != 0 && strncmp(name, "PMPI_", 5) != 0) ||
+			is_front_end_call(name))
 			continue;
 		to = dlsym(vendor, name);
 		if (to && *slot != to)
@@ -173,12 +178,24 @@ static int seal_object(struct dl_phdr_info *info, size_t size, void *arg)
 	}
 	for (; dyn && dyn->d_tag != DT_NULL; dyn++) {
 		switch (dyn->d_tag) {
-		case DT_SYMTAB: o.sym = (const ElfW(Sym) *)dyn->d_un.d_ptr; break;
-		case DT_STRTAB: o.str = (const char *)dyn->d_un.d_ptr; break;
-		case DT_JMPREL: plt = (const ElfW(Rela) *)dyn->d_un.d_ptr; break;
-		case DT_PLTRELSZ: plt_bytes = dyn->d_un.d_val; break;
-		case DT_RELA: rela = (const ElfW(Rela) *)dyn->d_un.d_ptr; break;
-		case DT_RELASZ: rela_bytes = dyn->d_un.d_val; break;
+		case DT_SYMTAB:
+			o.sym = (const ElfW(Sym) *)dyn->d_un.d_ptr;
+			break;
+		case DT_STRTAB:
+			o.str = (const char *)dyn->d_un.d_ptr;
+			break;
+		case DT_JMPREL:
+			plt = (const ElfW(Rela) *)dyn->d_un.d_ptr;
+			break;
+		case DT_PLTRELSZ:
+			plt_bytes = dyn->d_un.d_val;
+			break;
+		case DT_RELA:
+			rela = (const ElfW(Rela) *)dyn->d_un.d_ptr;
+			break;
+		case DT_RELASZ:
+			rela_bytes = dyn->d_un.d_val;
+			break;
 		}
 	}
 	if (!o.sym || !o.str)
@@ -192,7 +209,8 @@ static int seal_object(struct dl_phdr_info *info, size_t size, void *arg)
 
 void px_vendor_seal(void)
 {
-	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; /* page protections must not be changed by two at once */
+	static pthread_mutex_t one =
+		PTHREAD_MUTEX_INITIALIZER; /* page protections must not be changed by two at once */
 
 	if (px_vendor_load() < 0)
 		return;
@@ -214,7 +232,8 @@ const char *px_vendor_name(void)
 			return PX_VENDOR;
 		px_n.Get_library_version(full, &len);
 #ifdef OPEN_MPI
-		from = strncmp(full, "Open MPI v", 10) == 0 ? full + 10 : full; /* "Open MPI v4.1.4, package: ..." */
+		from = strncmp(full, "Open MPI v", 10) == 0 ? full + 10
+							    : full; /* "Open MPI v4.1.4, package: ..." */
 		snprintf(text, sizeof text, "Open MPI %.*s", (int)strcspn(from, ", \n"), from);
 #else
 		from = strchr(full, ':'); /* "MPICH Version:\t4.0.2\nMPICH Release date: ..." */

@@ -8,23 +8,23 @@
 #ifndef PX_ERR_H
 #define PX_ERR_H
 
-#define PX_ERRORS(X) \
-	X(PX_EINVAL, 1, "invalid argument") \
-	X(PX_ENOMEM, 2, "out of memory") \
-	X(PX_EAGAIN, 3, "not complete yet") \
-	X(PX_ESHORT, 4, "input ends too early") \
-	X(PX_EPROTO, 5, "malformed frame") \
-	X(PX_EVERSION, 6, "protocol version differs") \
-	X(PX_EJOB, 7, "another job") \
-	X(PX_ESITE, 8, "unknown or duplicate site") \
-	X(PX_EREPR, 9, "data representation not supported") \
-	X(PX_ERANKS, 10, "number of ranks differs from the hostfile") \
-	X(PX_ETIMEOUT, 11, "deadline passed") \
-	X(PX_EIO, 12, "input/output error") \
-	X(PX_ECLOSED, 13, "connection closed") \
-	X(PX_EMPI, 14, "native MPI error") \
-	X(PX_ECONF, 15, "error in the hostfile") \
-	X(PX_ESTART, 16, "start command failed") \
+#define PX_ERRORS(X)                                                                                         \
+	X(PX_EINVAL, 1, "invalid argument")                                                                  \
+	X(PX_ENOMEM, 2, "out of memory")                                                                     \
+	X(PX_EAGAIN, 3, "not complete yet")                                                                  \
+	X(PX_ESHORT, 4, "input ends too early")                                                              \
+	X(PX_EPROTO, 5, "malformed frame")                                                                   \
+	X(PX_EVERSION, 6, "protocol version differs")                                                        \
+	X(PX_EJOB, 7, "another job")                                                                         \
+	X(PX_ESITE, 8, "unknown or duplicate site")                                                          \
+	X(PX_EREPR, 9, "data representation not supported")                                                  \
+	X(PX_ERANKS, 10, "number of ranks differs from the hostfile")                                        \
+	X(PX_ETIMEOUT, 11, "deadline passed")                                                                \
+	X(PX_EIO, 12, "input/output error")                                                                  \
+	X(PX_ECLOSED, 13, "connection closed")                                                               \
+	X(PX_EMPI, 14, "native MPI error")                                                                   \
+	X(PX_ECONF, 15, "error in the hostfile")                                                             \
+	X(PX_ESTART, 16, "start command failed")                                                             \
 	X(PX_ETRUNCATE, 17, "message longer than the receive buffer")
 
 enum px_err {

@@ -44,7 +44,8 @@ static int reorder(struct px_sched *s, void *arg)
 void px_coll_allgather(struct px_sched *s, const void *mine, const MPI_Count *bytes, void *all)
 {
 	struct px_comm *c = px_sched_comm(s);
-	MPI_Count *site = px_sched_temp(s, (size_t)(c->nparts + 1) * sizeof *site); /* where each site's block starts */
+	MPI_Count *site =
+		px_sched_temp(s, (size_t)(c->nparts + 1) * sizeof *site); /* where each site's block starts */
 	int *v = px_sched_temp(s, 2 * (size_t)c->nlocal * sizeof *v);
 	struct spread *x = px_sched_temp(s, sizeof *x);
 
@@ -67,19 +68,29 @@ void px_coll_allgather(struct px_sched *s, const void *mine, const MPI_Count *by
 	}
 	if (!x->by_site)
 		return;
-	px_sched_native(s, &(struct px_call){ .kind = PX_CALL_GATHERV, .s = mine, .count = bytes[c->rank], .type = MPI_BYTE,
-					      .r = x->by_site + site[c->self], .rcounts = v, .rdispls = v + c->nlocal, .rtype = MPI_BYTE });
+	px_sched_native(s, &(struct px_call){ .kind = PX_CALL_GATHERV,
+				   .s = mine,
+				   .count = bytes[c->rank],
+				   .type = MPI_BYTE,
+				   .r = x->by_site + site[c->self],
+				   .rcounts = v,
+				   .rdispls = v + c->nlocal,
+				   .rtype = MPI_BYTE });
 	px_sched_round(s);
 	if (c->lrank == 0) {
 		for (int p = 0; p < c->nparts; p++) {
 			if (p == c->self)
 				continue;
-			px_sched_send(s, x->by_site + site[c->self], site[c->self + 1] - site[c->self], MPI_BYTE, c->part[p].ranks[0]);
-			px_sched_recv(s, x->by_site + site[p], site[p + 1] - site[p], MPI_BYTE, c->part[p].ranks[0]);
+			px_sched_send(s, x->by_site + site[c->self], site[c->self + 1] - site[c->self],
+				MPI_BYTE, c->part[p].ranks[0]);
+			px_sched_recv(s, x->by_site + site[p], site[p + 1] - site[p], MPI_BYTE,
+				c->part[p].ranks[0]);
 		}
 		px_sched_round(s);
 	}
-	px_sched_native(s, &(struct px_call){ .kind = PX_CALL_BCAST, .r = x->by_site, .count = site[c->nparts], .type = MPI_BYTE });
+	px_sched_native(s,
+		&(struct px_call){
+			.kind = PX_CALL_BCAST, .r = x->by_site, .count = site[c->nparts], .type = MPI_BYTE });
 	px_sched_round(s);
 	px_sched_call(s, reorder, x);
 	px_sched_round(s);
@@ -93,7 +104,7 @@ struct place {
 	const int *counts, *displs; /* NULL: regular */
 	MPI_Count each;
 	MPI_Datatype t;
-	const void *in;             /* what this rank contributes, copied into `mine` when the operation starts */
+	const void *in; /* what this rank contributes, copied into `mine` when the operation starts */
 	MPI_Count in_count;
 	MPI_Datatype in_type;
 	char *mine;
@@ -125,8 +136,8 @@ static int unpack_all(struct px_sched *s, void *arg)
 	return rc;
 }
 
-static struct px_sched *build(enum px_coll which, const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count each, const int counts[],
-			      const int displs[], MPI_Datatype rt, struct px_comm *c)
+static struct px_sched *build(enum px_coll which, const void *in, MPI_Count count, MPI_Datatype t, void *out,
+	MPI_Count each, const int counts[], const int displs[], MPI_Datatype rt, struct px_comm *c)
 {
 	struct px_sched *s = px_sched_new(c, which);
 	struct place *x = s ? px_sched_temp(s, sizeof *x) : NULL;
@@ -135,7 +146,14 @@ static struct px_sched *build(enum px_coll which, const void *in, MPI_Count coun
 
 	if (!x)
 		return s;
-	*x = (struct place){ .out = out, .counts = counts, .displs = displs, .each = each, .t = rt, .in = in, .in_count = count, .in_type = t };
+	*x = (struct place){ .out = out,
+		.counts = counts,
+		.displs = displs,
+		.each = each,
+		.t = rt,
+		.in = in,
+		.in_count = count,
+		.in_type = t };
 	x->bytes = px_sched_temp(s, (size_t)c->size * sizeof *x->bytes);
 	if (!x->bytes)
 		return s;
@@ -161,7 +179,8 @@ static struct px_sched *build(enum px_coll which, const void *in, MPI_Count coun
 	return s;
 }
 
-static int check(struct px_comm *c, const void *in, MPI_Count count, MPI_Datatype t, MPI_Count each, const int counts[], MPI_Datatype rt)
+static int check(struct px_comm *c, const void *in, MPI_Count count, MPI_Datatype t, MPI_Count each,
+	const int counts[], MPI_Datatype rt)
 {
 	if ((in != MPI_IN_PLACE && count < 0) || each < 0)
 		return px_raise(c, MPI_ERR_COUNT);
@@ -173,33 +192,48 @@ static int check(struct px_comm *c, const void *in, MPI_Count count, MPI_Datatyp
 	return MPI_SUCCESS;
 }
 
-int px_Allgather(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount, MPI_Datatype rt, struct px_comm *c)
+int px_Allgather(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount,
+	MPI_Datatype rt, struct px_comm *c)
 {
 	int rc = check(c, in, count, t, rcount, NULL, rt);
 
-	return rc != MPI_SUCCESS ? rc : px_sched_run(build(PX_COLL_ALLGATHER, in, count, t, out, rcount, NULL, NULL, rt, c), c);
+	return rc != MPI_SUCCESS
+		       ? rc
+		       : px_sched_run(
+				 build(PX_COLL_ALLGATHER, in, count, t, out, rcount, NULL, NULL, rt, c), c);
 }
 
-int px_Iallgather(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount, MPI_Datatype rt, struct px_comm *c, MPI_Request *req)
+int px_Iallgather(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount,
+	MPI_Datatype rt, struct px_comm *c, MPI_Request *req)
 {
 	int rc = check(c, in, count, t, rcount, NULL, rt);
 
-	return rc != MPI_SUCCESS ? rc : px_sched_start(build(PX_COLL_ALLGATHER, in, count, t, out, rcount, NULL, NULL, rt, c), c, req);
+	return rc != MPI_SUCCESS ? rc
+				 : px_sched_start(build(PX_COLL_ALLGATHER, in, count, t, out, rcount, NULL,
+							  NULL, rt, c),
+					   c, req);
 }
 
-int px_Allgatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const int counts[], const int displs[], MPI_Datatype rt, struct px_comm *c)
+int px_Allgatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const int counts[],
+	const int displs[], MPI_Datatype rt, struct px_comm *c)
 {
 	int rc = check(c, in, count, t, 0, counts, rt);
 
-	return rc != MPI_SUCCESS ? rc : px_sched_run(build(PX_COLL_ALLGATHERV, in, count, t, out, 0, counts, displs, rt, c), c);
+	return rc != MPI_SUCCESS
+		       ? rc
+		       : px_sched_run(
+				 build(PX_COLL_ALLGATHERV, in, count, t, out, 0, counts, displs, rt, c), c);
 }
 
-int px_Iallgatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const int counts[], const int displs[], MPI_Datatype rt,
-		   struct px_comm *c, MPI_Request *req)
+int px_Iallgatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const int counts[],
+	const int displs[], MPI_Datatype rt, struct px_comm *c, MPI_Request *req)
 {
 	int rc = check(c, in, count, t, 0, counts, rt);
 
-	return rc != MPI_SUCCESS ? rc : px_sched_start(build(PX_COLL_ALLGATHERV, in, count, t, out, 0, counts, displs, rt, c), c, req);
+	return rc != MPI_SUCCESS ? rc
+				 : px_sched_start(build(PX_COLL_ALLGATHERV, in, count, t, out, 0, counts,
+							  displs, rt, c),
+					   c, req);
 }
 
 int px_comm_agree(struct px_comm *c, const void *mine, int bytes, void *all)

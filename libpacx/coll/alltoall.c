@@ -69,7 +69,8 @@ static int pack_aside(struct px_sched *s, void *arg)
 	int rc = MPI_SUCCESS;
 
 	for (int r = 0; r < px_sched_comm(s)->size && rc == MPI_SUCCESS; r++)
-		rc = px_type_pack(a->buf + a->in->displ[r], a->in->count[r], a->in->type[r], a->packed + a->out->displ[r]);
+		rc = px_type_pack(a->buf + a->in->displ[r], a->in->count[r], a->in->type[r],
+			a->packed + a->out->displ[r]);
 	return rc;
 }
 
@@ -97,7 +98,8 @@ static char *put_aside(struct px_sched *s, const struct side *in, char *buf, str
 	return a->packed;
 }
 
-static void exchange(struct px_sched *s, const void *in, const struct side *send, void *out, const struct side *recv)
+static void exchange(
+	struct px_sched *s, const void *in, const struct side *send, void *out, const struct side *recv)
 {
 	struct px_comm *c = px_sched_comm(s);
 	struct side packed;
@@ -125,8 +127,15 @@ static void exchange(struct px_sched *s, const void *in, const struct side *send
 	local_new(s, recv, out, &k);
 	if (!px_sched_ok(s))
 		return;
-	px_sched_native(s, &(struct px_call){ .kind = PX_CALL_ALLTOALLW, .s = l.base, .scounts = l.counts, .sdispls = l.displs, .stypes = l.types,
-					      .r = k.base, .rcounts = k.counts, .rdispls = k.displs, .rtypes = k.types });
+	px_sched_native(s, &(struct px_call){ .kind = PX_CALL_ALLTOALLW,
+				   .s = l.base,
+				   .scounts = l.counts,
+				   .sdispls = l.displs,
+				   .stypes = l.types,
+				   .r = k.base,
+				   .rcounts = k.counts,
+				   .rdispls = k.displs,
+				   .rtypes = k.types });
 }
 
 /* The three forms of a side; true when all arguments are valid. */
@@ -162,7 +171,8 @@ static bool vector(struct px_sched *s, struct side *d, const int counts[], const
 	return px_sched_ok(s);
 }
 
-static bool general(struct px_sched *s, struct side *d, const int counts[], const int displs[], const MPI_Datatype types[])
+static bool general(struct px_sched *s, struct side *d, const int counts[], const int displs[],
+	const MPI_Datatype types[])
 {
 	if (side_new(s, d))
 		for (int r = 0; r < px_sched_comm(s)->size; r++) {
@@ -175,7 +185,8 @@ static bool general(struct px_sched *s, struct side *d, const int counts[], cons
 	return px_sched_ok(s);
 }
 
-static struct px_sched *build(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount, MPI_Datatype rt, struct px_comm *c)
+static struct px_sched *build(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount,
+	MPI_Datatype rt, struct px_comm *c)
 {
 	struct px_sched *s = px_sched_new(c, PX_COLL_ALLTOALL);
 	struct side send = { 0 }, recv;
@@ -185,58 +196,64 @@ static struct px_sched *build(const void *in, MPI_Count count, MPI_Datatype t, v
 	return s;
 }
 
-static struct px_sched *build_v(const void *in, const int scounts[], const int sdispls[], MPI_Datatype t, void *out, const int rcounts[],
-				const int rdispls[], MPI_Datatype rt, struct px_comm *c)
+static struct px_sched *build_v(const void *in, const int scounts[], const int sdispls[], MPI_Datatype t,
+	void *out, const int rcounts[], const int rdispls[], MPI_Datatype rt, struct px_comm *c)
 {
 	struct px_sched *s = px_sched_new(c, PX_COLL_ALLTOALLV);
 	struct side send = { 0 }, recv;
 
-	if (s && (in == MPI_IN_PLACE || vector(s, &send, scounts, sdispls, t)) && vector(s, &recv, rcounts, rdispls, rt))
+	if (s && (in == MPI_IN_PLACE || vector(s, &send, scounts, sdispls, t)) &&
+		vector(s, &recv, rcounts, rdispls, rt))
 		exchange(s, in, &send, out, &recv);
 	return s;
 }
 
-static struct px_sched *build_w(const void *in, const int scounts[], const int sdispls[], const MPI_Datatype st[], void *out, const int rcounts[],
-				const int rdispls[], const MPI_Datatype rt[], struct px_comm *c)
+static struct px_sched *build_w(const void *in, const int scounts[], const int sdispls[],
+	const MPI_Datatype st[], void *out, const int rcounts[], const int rdispls[], const MPI_Datatype rt[],
+	struct px_comm *c)
 {
 	struct px_sched *s = px_sched_new(c, PX_COLL_ALLTOALLW);
 	struct side send = { 0 }, recv;
 
-	if (s && (in == MPI_IN_PLACE || general(s, &send, scounts, sdispls, st)) && general(s, &recv, rcounts, rdispls, rt))
+	if (s && (in == MPI_IN_PLACE || general(s, &send, scounts, sdispls, st)) &&
+		general(s, &recv, rcounts, rdispls, rt))
 		exchange(s, in, &send, out, &recv);
 	return s;
 }
 
-int px_Alltoall(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount, MPI_Datatype rt, struct px_comm *c)
+int px_Alltoall(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount, MPI_Datatype rt,
+	struct px_comm *c)
 {
 	return px_sched_run(build(in, count, t, out, rcount, rt, c), c);
 }
 
-int px_Ialltoall(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount, MPI_Datatype rt, struct px_comm *c, MPI_Request *req)
+int px_Ialltoall(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount,
+	MPI_Datatype rt, struct px_comm *c, MPI_Request *req)
 {
 	return px_sched_start(build(in, count, t, out, rcount, rt, c), c, req);
 }
 
-int px_Alltoallv(const void *in, const int scounts[], const int sdispls[], MPI_Datatype t, void *out, const int rcounts[], const int rdispls[],
-		 MPI_Datatype rt, struct px_comm *c)
+int px_Alltoallv(const void *in, const int scounts[], const int sdispls[], MPI_Datatype t, void *out,
+	const int rcounts[], const int rdispls[], MPI_Datatype rt, struct px_comm *c)
 {
 	return px_sched_run(build_v(in, scounts, sdispls, t, out, rcounts, rdispls, rt, c), c);
 }
 
-int px_Ialltoallv(const void *in, const int scounts[], const int sdispls[], MPI_Datatype t, void *out, const int rcounts[], const int rdispls[],
-		  MPI_Datatype rt, struct px_comm *c, MPI_Request *req)
+int px_Ialltoallv(const void *in, const int scounts[], const int sdispls[], MPI_Datatype t, void *out,
+	const int rcounts[], const int rdispls[], MPI_Datatype rt, struct px_comm *c, MPI_Request *req)
 {
 	return px_sched_start(build_v(in, scounts, sdispls, t, out, rcounts, rdispls, rt, c), c, req);
 }
 
-int px_Alltoallw(const void *in, const int scounts[], const int sdispls[], const MPI_Datatype st[], void *out, const int rcounts[],
-		 const int rdispls[], const MPI_Datatype rt[], struct px_comm *c)
+int px_Alltoallw(const void *in, const int scounts[], const int sdispls[], const MPI_Datatype st[], void *out,
+	const int rcounts[], const int rdispls[], const MPI_Datatype rt[], struct px_comm *c)
 {
 	return px_sched_run(build_w(in, scounts, sdispls, st, out, rcounts, rdispls, rt, c), c);
 }
 
-int px_Ialltoallw(const void *in, const int scounts[], const int sdispls[], const MPI_Datatype st[], void *out, const int rcounts[],
-		  const int rdispls[], const MPI_Datatype rt[], struct px_comm *c, MPI_Request *req)
+int px_Ialltoallw(const void *in, const int scounts[], const int sdispls[], const MPI_Datatype st[],
+	void *out, const int rcounts[], const int rdispls[], const MPI_Datatype rt[], struct px_comm *c,
+	MPI_Request *req)
 {
 	return px_sched_start(build_w(in, scounts, sdispls, st, out, rcounts, rdispls, rt, c), c, req);
 }

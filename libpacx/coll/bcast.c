@@ -27,7 +27,11 @@ void px_coll_bcast(struct px_sched *s, void *buf, MPI_Count count, MPI_Datatype 
 		px_sched_recv(s, buf, count, t, root);
 		px_sched_round(s);
 	}
-	px_sched_native(s, &(struct px_call){ .kind = PX_CALL_BCAST, .r = buf, .count = count, .type = t, .root = c->lrank_of[head] });
+	px_sched_native(s, &(struct px_call){ .kind = PX_CALL_BCAST,
+				   .r = buf,
+				   .count = count,
+				   .type = t,
+				   .root = c->lrank_of[head] });
 	px_sched_round(s);
 }
 

@@ -16,8 +16,10 @@ void px_coll_bcast(struct px_sched *s, void *buf, MPI_Count count, MPI_Datatype 
 void px_coll_allgather(struct px_sched *s, const void *mine, const MPI_Count *bytes, void *all);
 
 /* px_coll_allreduce, px_coll_reduce: rank order is kept unless op commutes; the same bits at all ranks. */
-void px_coll_reduce(struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int root);
-void px_coll_allreduce(struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op);
+void px_coll_reduce(
+	struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int root);
+void px_coll_allreduce(
+	struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op);
 
 /* px_copy: count elements of t from one buffer to another. MPI error code. */
 int px_copy(const void *from, void *to, MPI_Count count, MPI_Datatype t);

@@ -40,11 +40,17 @@ static int *local_layout(struct px_sched *s, const struct layout *l)
 	return v;
 }
 
-static void gather(struct px_sched *s, const void *in, MPI_Count count, MPI_Datatype t, void *out, const struct layout *l,
-		   MPI_Datatype rt, int root)
+static void gather(struct px_sched *s, const void *in, MPI_Count count, MPI_Datatype t, void *out,
+	const struct layout *l, MPI_Datatype rt, int root)
 {
 	struct px_comm *c = px_sched_comm(s);
-	struct px_call k = { .kind = PX_CALL_GATHERV, .s = in, .count = count, .type = t, .r = out, .rtype = rt, .root = c->lrank_of[root] };
+	struct px_call k = { .kind = PX_CALL_GATHERV,
+		.s = in,
+		.count = count,
+		.type = t,
+		.r = out,
+		.rtype = rt,
+		.root = c->lrank_of[root] };
 
 	if (c->lrank_of[root] < 0) {
 		px_sched_send(s, in, count, t, root);
@@ -59,16 +65,23 @@ static void gather(struct px_sched *s, const void *in, MPI_Count count, MPI_Data
 		k.rdispls = v + c->nlocal;
 		for (int r = 0; r < c->size; r++)
 			if (c->lrank_of[r] < 0)
-				px_sched_recv(s, (char *)out + displ_of(l, r) * px_type_get(rt)->extent, count_of(l, r), rt, r);
+				px_sched_recv(s, (char *)out + displ_of(l, r) * px_type_get(rt)->extent,
+					count_of(l, r), rt, r);
 	}
 	px_sched_native(s, &k);
 }
 
-static void scatter(struct px_sched *s, const void *in, const struct layout *l, MPI_Datatype t, void *out, MPI_Count rcount,
-		    MPI_Datatype rt, int root)
+static void scatter(struct px_sched *s, const void *in, const struct layout *l, MPI_Datatype t, void *out,
+	MPI_Count rcount, MPI_Datatype rt, int root)
 {
 	struct px_comm *c = px_sched_comm(s);
-	struct px_call k = { .kind = PX_CALL_SCATTERV, .s = in, .type = t, .r = out, .rcount = rcount, .rtype = rt, .root = c->lrank_of[root] };
+	struct px_call k = { .kind = PX_CALL_SCATTERV,
+		.s = in,
+		.type = t,
+		.r = out,
+		.rcount = rcount,
+		.rtype = rt,
+		.root = c->lrank_of[root] };
 
 	if (c->lrank_of[root] < 0) {
 		px_sched_recv(s, out, rcount, rt, root);
@@ -83,13 +96,15 @@ static void scatter(struct px_sched *s, const void *in, const struct layout *l, 
 		k.sdispls = v + c->nlocal;
 		for (int r = 0; r < c->size; r++)
 			if (c->lrank_of[r] < 0)
-				px_sched_send(s, (const char *)in + displ_of(l, r) * px_type_get(t)->extent, count_of(l, r), t, r);
+				px_sched_send(s, (const char *)in + displ_of(l, r) * px_type_get(t)->extent,
+					count_of(l, r), t, r);
 	}
 	px_sched_native(s, &k);
 }
 
 /* Arguments that this rank must have valid: its own side, and the root's side at the root. */
-static int check(struct px_comm *c, int root, const void *mine, MPI_Count count, MPI_Datatype t, const struct layout *l, MPI_Datatype at_root)
+static int check(struct px_comm *c, int root, const void *mine, MPI_Count count, MPI_Datatype t,
+	const struct layout *l, MPI_Datatype at_root)
 {
 	int rc = px_coll_root(c, root);
 
@@ -109,8 +124,8 @@ static int check(struct px_comm *c, int root, const void *mine, MPI_Count count,
 	return MPI_SUCCESS;
 }
 
-static struct px_sched *build_gather(enum px_coll which, const void *in, MPI_Count count, MPI_Datatype t, void *out, const struct layout *l,
-				     MPI_Datatype rt, int root, struct px_comm *c)
+static struct px_sched *build_gather(enum px_coll which, const void *in, MPI_Count count, MPI_Datatype t,
+	void *out, const struct layout *l, MPI_Datatype rt, int root, struct px_comm *c)
 {
 	struct px_sched *s = px_sched_new(c, which);
 
@@ -119,8 +134,8 @@ static struct px_sched *build_gather(enum px_coll which, const void *in, MPI_Cou
 	return s;
 }
 
-static struct px_sched *build_scatter(enum px_coll which, const void *in, const struct layout *l, MPI_Datatype t, void *out, MPI_Count count,
-				      MPI_Datatype rt, int root, struct px_comm *c)
+static struct px_sched *build_scatter(enum px_coll which, const void *in, const struct layout *l,
+	MPI_Datatype t, void *out, MPI_Count count, MPI_Datatype rt, int root, struct px_comm *c)
 {
 	struct px_sched *s = px_sched_new(c, which);
 
@@ -129,72 +144,94 @@ static struct px_sched *build_scatter(enum px_coll which, const void *in, const 
 	return s;
 }
 
-int px_Gather(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount, MPI_Datatype rt, int root, struct px_comm *c)
+int px_Gather(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount, MPI_Datatype rt,
+	int root, struct px_comm *c)
 {
 	struct layout l = { NULL, NULL, rcount };
 	int rc = check(c, root, in, count, t, &l, rt);
 
-	return rc != MPI_SUCCESS ? rc : px_sched_run(build_gather(PX_COLL_GATHER, in, count, t, out, &l, rt, root, c), c);
+	return rc != MPI_SUCCESS
+		       ? rc
+		       : px_sched_run(build_gather(PX_COLL_GATHER, in, count, t, out, &l, rt, root, c), c);
 }
 
-int px_Igather(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount, MPI_Datatype rt, int root, struct px_comm *c,
-	       MPI_Request *req)
+int px_Igather(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount, MPI_Datatype rt,
+	int root, struct px_comm *c, MPI_Request *req)
 {
 	struct layout l = { NULL, NULL, rcount };
 	int rc = check(c, root, in, count, t, &l, rt);
 
-	return rc != MPI_SUCCESS ? rc : px_sched_start(build_gather(PX_COLL_GATHER, in, count, t, out, &l, rt, root, c), c, req);
+	return rc != MPI_SUCCESS
+		       ? rc
+		       : px_sched_start(
+				 build_gather(PX_COLL_GATHER, in, count, t, out, &l, rt, root, c), c, req);
 }
 
-int px_Gatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const int counts[], const int displs[], MPI_Datatype rt, int root,
-	       struct px_comm *c)
+int px_Gatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const int counts[],
+	const int displs[], MPI_Datatype rt, int root, struct px_comm *c)
 {
 	struct layout l = { counts, displs, 0 };
 	int rc = check(c, root, in, count, t, &l, rt);
 
-	return rc != MPI_SUCCESS ? rc : px_sched_run(build_gather(PX_COLL_GATHERV, in, count, t, out, &l, rt, root, c), c);
+	return rc != MPI_SUCCESS
+		       ? rc
+		       : px_sched_run(build_gather(PX_COLL_GATHERV, in, count, t, out, &l, rt, root, c), c);
 }
 
-int px_Igatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const int counts[], const int displs[], MPI_Datatype rt, int root,
-		struct px_comm *c, MPI_Request *req)
+int px_Igatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const int counts[],
+	const int displs[], MPI_Datatype rt, int root, struct px_comm *c, MPI_Request *req)
 {
 	struct layout l = { counts, displs, 0 };
 	int rc = check(c, root, in, count, t, &l, rt);
 
-	return rc != MPI_SUCCESS ? rc : px_sched_start(build_gather(PX_COLL_GATHERV, in, count, t, out, &l, rt, root, c), c, req);
+	return rc != MPI_SUCCESS
+		       ? rc
+		       : px_sched_start(
+				 build_gather(PX_COLL_GATHERV, in, count, t, out, &l, rt, root, c), c, req);
 }
 
-int px_Scatter(const void *in, MPI_Count scount, MPI_Datatype t, void *out, MPI_Count count, MPI_Datatype rt, int root, struct px_comm *c)
+int px_Scatter(const void *in, MPI_Count scount, MPI_Datatype t, void *out, MPI_Count count, MPI_Datatype rt,
+	int root, struct px_comm *c)
 {
 	struct layout l = { NULL, NULL, scount };
 	int rc = check(c, root, out, count, rt, &l, t);
 
-	return rc != MPI_SUCCESS ? rc : px_sched_run(build_scatter(PX_COLL_SCATTER, in, &l, t, out, count, rt, root, c), c);
+	return rc != MPI_SUCCESS
+		       ? rc
+		       : px_sched_run(build_scatter(PX_COLL_SCATTER, in, &l, t, out, count, rt, root, c), c);
 }
 
-int px_Iscatter(const void *in, MPI_Count scount, MPI_Datatype t, void *out, MPI_Count count, MPI_Datatype rt, int root, struct px_comm *c,
-		MPI_Request *req)
+int px_Iscatter(const void *in, MPI_Count scount, MPI_Datatype t, void *out, MPI_Count count, MPI_Datatype rt,
+	int root, struct px_comm *c, MPI_Request *req)
 {
 	struct layout l = { NULL, NULL, scount };
 	int rc = check(c, root, out, count, rt, &l, t);
 
-	return rc != MPI_SUCCESS ? rc : px_sched_start(build_scatter(PX_COLL_SCATTER, in, &l, t, out, count, rt, root, c), c, req);
+	return rc != MPI_SUCCESS
+		       ? rc
+		       : px_sched_start(
+				 build_scatter(PX_COLL_SCATTER, in, &l, t, out, count, rt, root, c), c, req);
 }
 
-int px_Scatterv(const void *in, const int counts[], const int displs[], MPI_Datatype t, void *out, MPI_Count count, MPI_Datatype rt, int root,
-		struct px_comm *c)
+int px_Scatterv(const void *in, const int counts[], const int displs[], MPI_Datatype t, void *out,
+	MPI_Count count, MPI_Datatype rt, int root, struct px_comm *c)
 {
 	struct layout l = { counts, displs, 0 };
 	int rc = check(c, root, out, count, rt, &l, t);
 
-	return rc != MPI_SUCCESS ? rc : px_sched_run(build_scatter(PX_COLL_SCATTERV, in, &l, t, out, count, rt, root, c), c);
+	return rc != MPI_SUCCESS
+		       ? rc
+		       : px_sched_run(build_scatter(PX_COLL_SCATTERV, in, &l, t, out, count, rt, root, c), c);
 }
 
-int px_Iscatterv(const void *in, const int counts[], const int displs[], MPI_Datatype t, void *out, MPI_Count count, MPI_Datatype rt, int root,
-		 struct px_comm *c, MPI_Request *req)
+int px_Iscatterv(const void *in, const int counts[], const int displs[], MPI_Datatype t, void *out,
+	MPI_Count count, MPI_Datatype rt, int root, struct px_comm *c, MPI_Request *req)
 {
 	struct layout l = { counts, displs, 0 };
 	int rc = check(c, root, out, count, rt, &l, t);
 
-	return rc != MPI_SUCCESS ? rc : px_sched_start(build_scatter(PX_COLL_SCATTERV, in, &l, t, out, count, rt, root, c), c, req);
+	return rc != MPI_SUCCESS
+		       ? rc
+		       : px_sched_start(
+				 build_scatter(PX_COLL_SCATTERV, in, &l, t, out, count, rt, root, c), c, req);
 }

@@ -14,13 +14,13 @@
 
 /* Where the block of neighbour i lies: count, byte offset, type. Exactly one of the forms is used. */
 struct blocks {
-	const int *counts;          /* NULL: regular */
-	const int *displs;          /* in extents of type */
+	const int *counts; /* NULL: regular */
+	const int *displs; /* in extents of type */
 	const MPI_Aint *byte_displs;
 	const MPI_Datatype *types;
 	MPI_Count each;
 	MPI_Datatype type;
-	bool same;                  /* every neighbour gets the same block (allgather) */
+	bool same; /* every neighbour gets the same block (allgather) */
 };
 
 static MPI_Datatype type_of(const struct blocks *b, int i)
@@ -50,7 +50,8 @@ static bool valid(struct px_sched *s, const struct blocks *b, int n)
 	return px_sched_ok(s);
 }
 
-static struct px_sched *build(struct px_comm *c, const void *sbuf, const struct blocks *sb, void *rbuf, const struct blocks *rb)
+static struct px_sched *build(
+	struct px_comm *c, const void *sbuf, const struct blocks *sb, void *rbuf, const struct blocks *rb)
 {
 	struct px_sched *s = px_sched_new(c, PX_COLL_NEIGHBOR);
 	int nin, nout, *in = NULL, *out = NULL, rc;
@@ -67,12 +68,14 @@ static struct px_sched *build(struct px_comm *c, const void *sbuf, const struct 
 		for (int i = 0; i < nout; i++) {
 			px_sched_sub(s, cart ? i ^ 1 : 0);
 			if (out[i] != MPI_PROC_NULL)
-				px_sched_send(s, (const char *)sbuf + offset_of(sb, i), count_of(sb, i), type_of(sb, i), out[i]);
+				px_sched_send(s, (const char *)sbuf + offset_of(sb, i), count_of(sb, i),
+					type_of(sb, i), out[i]);
 		}
 		for (int i = 0; i < nin; i++) {
 			px_sched_sub(s, cart ? i : 0);
 			if (in[i] != MPI_PROC_NULL)
-				px_sched_recv(s, (char *)rbuf + offset_of(rb, i), count_of(rb, i), type_of(rb, i), in[i]);
+				px_sched_recv(s, (char *)rbuf + offset_of(rb, i), count_of(rb, i),
+					type_of(rb, i), in[i]);
 		}
 	}
 	free(in);
@@ -80,83 +83,100 @@ static struct px_sched *build(struct px_comm *c, const void *sbuf, const struct 
 	return s;
 }
 
-#define ONE(count, t) { .each = (count), .type = (t), .same = true }
-#define EVERY(count, t) { .each = (count), .type = (t) }
-#define VECTOR(c, d, t) { .counts = (c), .displs = (d), .type = (t) }
-#define GENERAL(c, d, t) { .counts = (c), .byte_displs = (d), .types = (t), .type = MPI_BYTE }
+#define ONE(count, t)                                                                                        \
+	{                                                                                                    \
+		.each = (count), .type = (t), .same = true                                                   \
+	}
+#define EVERY(count, t)                                                                                      \
+	{                                                                                                    \
+		.each = (count), .type = (t)                                                                 \
+	}
+#define VECTOR(c, d, t)                                                                                      \
+	{                                                                                                    \
+		.counts = (c), .displs = (d), .type = (t)                                                    \
+	}
+#define GENERAL(c, d, t)                                                                                     \
+	{                                                                                                    \
+		.counts = (c), .byte_displs = (d), .types = (t), .type = MPI_BYTE                            \
+	}
 
-int px_Neighbor_allgather(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount, MPI_Datatype rt, struct px_comm *c)
+int px_Neighbor_allgather(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount,
+	MPI_Datatype rt, struct px_comm *c)
 {
 	struct blocks sb = ONE(count, t), rb = EVERY(rcount, rt);
 
 	return px_sched_run(build(c, in, &sb, out, &rb), c);
 }
 
-int px_Ineighbor_allgather(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount, MPI_Datatype rt, struct px_comm *c,
-			   MPI_Request *req)
+int px_Ineighbor_allgather(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount,
+	MPI_Datatype rt, struct px_comm *c, MPI_Request *req)
 {
 	struct blocks sb = ONE(count, t), rb = EVERY(rcount, rt);
 
 	return px_sched_start(build(c, in, &sb, out, &rb), c, req);
 }
 
-int px_Neighbor_allgatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const int counts[], const int displs[], MPI_Datatype rt,
-			   struct px_comm *c)
+int px_Neighbor_allgatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const int counts[],
+	const int displs[], MPI_Datatype rt, struct px_comm *c)
 {
 	struct blocks sb = ONE(count, t), rb = VECTOR(counts, displs, rt);
 
 	return px_sched_run(build(c, in, &sb, out, &rb), c);
 }
 
-int px_Ineighbor_allgatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const int counts[], const int displs[], MPI_Datatype rt,
-			    struct px_comm *c, MPI_Request *req)
+int px_Ineighbor_allgatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const int counts[],
+	const int displs[], MPI_Datatype rt, struct px_comm *c, MPI_Request *req)
 {
 	struct blocks sb = ONE(count, t), rb = VECTOR(counts, displs, rt);
 
 	return px_sched_start(build(c, in, &sb, out, &rb), c, req);
 }
 
-int px_Neighbor_alltoall(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount, MPI_Datatype rt, struct px_comm *c)
+int px_Neighbor_alltoall(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount,
+	MPI_Datatype rt, struct px_comm *c)
 {
 	struct blocks sb = EVERY(count, t), rb = EVERY(rcount, rt);
 
 	return px_sched_run(build(c, in, &sb, out, &rb), c);
 }
 
-int px_Ineighbor_alltoall(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount, MPI_Datatype rt, struct px_comm *c,
-			  MPI_Request *req)
+int px_Ineighbor_alltoall(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount,
+	MPI_Datatype rt, struct px_comm *c, MPI_Request *req)
 {
 	struct blocks sb = EVERY(count, t), rb = EVERY(rcount, rt);
 
 	return px_sched_start(build(c, in, &sb, out, &rb), c, req);
 }
 
-int px_Neighbor_alltoallv(const void *in, const int scounts[], const int sdispls[], MPI_Datatype t, void *out, const int rcounts[],
-			  const int rdispls[], MPI_Datatype rt, struct px_comm *c)
+int px_Neighbor_alltoallv(const void *in, const int scounts[], const int sdispls[], MPI_Datatype t, void *out,
+	const int rcounts[], const int rdispls[], MPI_Datatype rt, struct px_comm *c)
 {
 	struct blocks sb = VECTOR(scounts, sdispls, t), rb = VECTOR(rcounts, rdispls, rt);
 
 	return px_sched_run(build(c, in, &sb, out, &rb), c);
 }
 
-int px_Ineighbor_alltoallv(const void *in, const int scounts[], const int sdispls[], MPI_Datatype t, void *out, const int rcounts[],
-			   const int rdispls[], MPI_Datatype rt, struct px_comm *c, MPI_Request *req)
+int px_Ineighbor_alltoallv(const void *in, const int scounts[], const int sdispls[], MPI_Datatype t,
+	void *out, const int rcounts[], const int rdispls[], MPI_Datatype rt, struct px_comm *c,
+	MPI_Request *req)
 {
 	struct blocks sb = VECTOR(scounts, sdispls, t), rb = VECTOR(rcounts, rdispls, rt);
 
 	return px_sched_start(build(c, in, &sb, out, &rb), c, req);
 }
 
-int px_Neighbor_alltoallw(const void *in, const int scounts[], const MPI_Aint sdispls[], const MPI_Datatype st[], void *out,
-			  const int rcounts[], const MPI_Aint rdispls[], const MPI_Datatype rt[], struct px_comm *c)
+int px_Neighbor_alltoallw(const void *in, const int scounts[], const MPI_Aint sdispls[],
+	const MPI_Datatype st[], void *out, const int rcounts[], const MPI_Aint rdispls[],
+	const MPI_Datatype rt[], struct px_comm *c)
 {
 	struct blocks sb = GENERAL(scounts, sdispls, st), rb = GENERAL(rcounts, rdispls, rt);
 
 	return px_sched_run(build(c, in, &sb, out, &rb), c);
 }
 
-int px_Ineighbor_alltoallw(const void *in, const int scounts[], const MPI_Aint sdispls[], const MPI_Datatype st[], void *out,
-			   const int rcounts[], const MPI_Aint rdispls[], const MPI_Datatype rt[], struct px_comm *c, MPI_Request *req)
+int px_Ineighbor_alltoallw(const void *in, const int scounts[], const MPI_Aint sdispls[],
+	const MPI_Datatype st[], void *out, const int rcounts[], const MPI_Aint rdispls[],
+	const MPI_Datatype rt[], struct px_comm *c, MPI_Request *req)
 {
 	struct blocks sb = GENERAL(scounts, sdispls, st), rb = GENERAL(rcounts, rdispls, rt);
 

@@ -48,7 +48,8 @@ static int apply(const void *in, void *inout, MPI_Count count, MPI_Datatype t, M
 	for (MPI_Count i = 0; i < count && rc == MPI_SUCCESS; i += step) {
 		MPI_Count n = count - i < step ? count - i : step;
 
-		rc = px_n.Reduce_local((const char *)in + i * extent, (char *)inout + i * extent, (int)n, t, op);
+		rc = px_n.Reduce_local(
+			(const char *)in + i * extent, (char *)inout + i * extent, (int)n, t, op);
 	}
 	return rc;
 }
@@ -95,14 +96,22 @@ static bool by_site(const struct px_comm *c, MPI_Op op)
 }
 
 /* Reduce the members of this site to its head. */
-static void reduce_here(struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int head)
+static void reduce_here(
+	struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int head)
 {
-	px_sched_native(s, &(struct px_call){ .kind = PX_CALL_REDUCE, .s = in, .r = out, .count = count, .type = t, .op = op, .root = head });
+	px_sched_native(s, &(struct px_call){ .kind = PX_CALL_REDUCE,
+				   .s = in,
+				   .r = out,
+				   .count = count,
+				   .type = t,
+				   .op = op,
+				   .root = head });
 	px_sched_round(s);
 }
 
 /* All operands to root, applied in rank order there. */
-static void reduce_in_order(struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int root)
+static void reduce_in_order(
+	struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int root)
 {
 	struct px_comm *c = px_sched_comm(s);
 	struct fold *f;
@@ -117,7 +126,8 @@ static void reduce_in_order(struct px_sched *s, const void *in, void *out, MPI_C
 	px_sched_round(s);
 }
 
-void px_coll_reduce(struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int root)
+void px_coll_reduce(
+	struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int root)
 {
 	struct px_comm *c = px_sched_comm(s);
 	int head = px_coll_head(c, c->self, root);
@@ -148,7 +158,8 @@ void px_coll_reduce(struct px_sched *s, const void *in, void *out, MPI_Count cou
 	px_sched_round(s);
 }
 
-void px_coll_allreduce(struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op)
+void px_coll_allreduce(
+	struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op)
 {
 	struct px_comm *c = px_sched_comm(s);
 	struct fold *f = NULL;
@@ -175,7 +186,8 @@ void px_coll_allreduce(struct px_sched *s, const void *in, void *out, MPI_Count 
 		px_sched_call(s, fold, f);
 		px_sched_round(s);
 	}
-	px_sched_native(s, &(struct px_call){ .kind = PX_CALL_BCAST, .r = out, .count = count, .type = t, .root = 0 });
+	px_sched_native(s,
+		&(struct px_call){ .kind = PX_CALL_BCAST, .r = out, .count = count, .type = t, .root = 0 });
 	px_sched_round(s);
 }
 
@@ -188,7 +200,8 @@ static int check(struct px_comm *c, MPI_Count count, MPI_Datatype t, MPI_Op op)
 	return op == MPI_OP_NULL ? px_raise(c, MPI_ERR_OP) : MPI_SUCCESS;
 }
 
-static struct px_sched *build_reduce(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int root, struct px_comm *c)
+static struct px_sched *build_reduce(
+	const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int root, struct px_comm *c)
 {
 	struct px_sched *s = px_sched_new(c, PX_COLL_REDUCE);
 
@@ -197,7 +210,8 @@ static struct px_sched *build_reduce(const void *in, void *out, MPI_Count count,
 	return s;
 }
 
-int px_Reduce(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int root, struct px_comm *c)
+int px_Reduce(
+	const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int root, struct px_comm *c)
 {
 	int rc = check(c, count, t, op);
 
@@ -206,7 +220,8 @@ int px_Reduce(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op
 	return rc != MPI_SUCCESS ? rc : px_sched_run(build_reduce(in, out, count, t, op, root, c), c);
 }
 
-int px_Ireduce(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int root, struct px_comm *c, MPI_Request *req)
+int px_Ireduce(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int root,
+	struct px_comm *c, MPI_Request *req)
 {
 	int rc = check(c, count, t, op);
 
@@ -215,7 +230,8 @@ int px_Ireduce(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_O
 	return rc != MPI_SUCCESS ? rc : px_sched_start(build_reduce(in, out, count, t, op, root, c), c, req);
 }
 
-static struct px_sched *build_allreduce(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c)
+static struct px_sched *build_allreduce(
+	const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c)
 {
 	struct px_sched *s = px_sched_new(c, PX_COLL_ALLREDUCE);
 
@@ -231,7 +247,8 @@ int px_Allreduce(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI
 	return rc != MPI_SUCCESS ? rc : px_sched_run(build_allreduce(in, out, count, t, op, c), c);
 }
 
-int px_Iallreduce(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c, MPI_Request *req)
+int px_Iallreduce(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c,
+	MPI_Request *req)
 {
 	int rc = check(c, count, t, op);
 
@@ -254,8 +271,8 @@ static int keep_block(struct px_sched *s, void *arg)
 	return px_copy(b->from, b->to, b->count, b->t);
 }
 
-static struct px_sched *build_reduce_scatter(enum px_coll which, const void *in, void *out, MPI_Count total, MPI_Count start,
-					     MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c)
+static struct px_sched *build_reduce_scatter(enum px_coll which, const void *in, void *out, MPI_Count total,
+	MPI_Count start, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c)
 {
 	struct px_sched *s = px_sched_new(c, which);
 	struct block *b = s ? px_sched_temp(s, sizeof *b) : NULL;
@@ -283,7 +300,8 @@ static int blocks(const int counts[], struct px_comm *c, MPI_Count *start, MPI_C
 	return MPI_SUCCESS;
 }
 
-int px_Reduce_scatter(const void *in, void *out, const int counts[], MPI_Datatype t, MPI_Op op, struct px_comm *c)
+int px_Reduce_scatter(
+	const void *in, void *out, const int counts[], MPI_Datatype t, MPI_Op op, struct px_comm *c)
 {
 	MPI_Count start, total;
 	int rc = check(c, 0, t, op);
@@ -292,10 +310,13 @@ int px_Reduce_scatter(const void *in, void *out, const int counts[], MPI_Datatyp
 		rc = blocks(counts, c, &start, &total);
 	if (rc != MPI_SUCCESS)
 		return rc;
-	return px_sched_run(build_reduce_scatter(PX_COLL_REDUCE_SCATTER, in, out, total, start, counts[c->rank], t, op, c), c);
+	return px_sched_run(build_reduce_scatter(
+				    PX_COLL_REDUCE_SCATTER, in, out, total, start, counts[c->rank], t, op, c),
+		c);
 }
 
-int px_Ireduce_scatter(const void *in, void *out, const int counts[], MPI_Datatype t, MPI_Op op, struct px_comm *c, MPI_Request *req)
+int px_Ireduce_scatter(const void *in, void *out, const int counts[], MPI_Datatype t, MPI_Op op,
+	struct px_comm *c, MPI_Request *req)
 {
 	MPI_Count start, total;
 	int rc = check(c, 0, t, op);
@@ -304,24 +325,31 @@ int px_Ireduce_scatter(const void *in, void *out, const int counts[], MPI_Dataty
 		rc = blocks(counts, c, &start, &total);
 	if (rc != MPI_SUCCESS)
 		return rc;
-	return px_sched_start(build_reduce_scatter(PX_COLL_REDUCE_SCATTER, in, out, total, start, counts[c->rank], t, op, c), c, req);
+	return px_sched_start(build_reduce_scatter(PX_COLL_REDUCE_SCATTER, in, out, total, start,
+				      counts[c->rank], t, op, c),
+		c, req);
 }
 
-int px_Reduce_scatter_block(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c)
+int px_Reduce_scatter_block(
+	const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c)
 {
 	int rc = check(c, count, t, op);
 
 	if (rc != MPI_SUCCESS)
 		return rc;
-	return px_sched_run(build_reduce_scatter(PX_COLL_REDUCE_SCATTER_BLOCK, in, out, count * c->size, count * c->rank, count, t, op, c), c);
+	return px_sched_run(build_reduce_scatter(PX_COLL_REDUCE_SCATTER_BLOCK, in, out, count * c->size,
+				    count * c->rank, count, t, op, c),
+		c);
 }
 
-int px_Ireduce_scatter_block(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c, MPI_Request *req)
+int px_Ireduce_scatter_block(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op,
+	struct px_comm *c, MPI_Request *req)
 {
 	int rc = check(c, count, t, op);
 
 	if (rc != MPI_SUCCESS)
 		return rc;
-	return px_sched_start(build_reduce_scatter(PX_COLL_REDUCE_SCATTER_BLOCK, in, out, count * c->size, count * c->rank, count, t, op, c),
-			      c, req);
+	return px_sched_start(build_reduce_scatter(PX_COLL_REDUCE_SCATTER_BLOCK, in, out, count * c->size,
+				      count * c->rank, count, t, op, c),
+		c, req);
 }

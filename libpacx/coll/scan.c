@@ -8,10 +8,10 @@
 #include "vendor.h"
 
 struct prefix {
-	void **part;   /* [n] operands before this rank's own, in order */
+	void **part; /* [n] operands before this rank's own, in order */
 	int n;
-	void *own;     /* this rank's result so far; unused when `bare` */
-	bool bare;     /* the result is the operands alone (exclusive scan of the first rank of a site) */
+	void *own; /* this rank's result so far; unused when `bare` */
+	bool bare; /* the result is the operands alone (exclusive scan of the first rank of a site) */
 	void *out;
 	MPI_Count count;
 	MPI_Datatype t;
@@ -48,7 +48,8 @@ static int copy_in(struct px_sched *s, void *arg)
 	return px_copy(x->out, x->own, x->count, x->t);
 }
 
-static struct prefix *prefix_new(struct px_sched *s, int n, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op)
+static struct prefix *prefix_new(
+	struct px_sched *s, int n, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op)
 {
 	struct prefix *x = px_sched_temp(s, sizeof *x);
 
@@ -61,7 +62,8 @@ static struct prefix *prefix_new(struct px_sched *s, int n, void *out, MPI_Count
 	return px_sched_ok(s) ? x : NULL;
 }
 
-static void scan_by_site(struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, bool inclusive)
+static void scan_by_site(struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t,
+	MPI_Op op, bool inclusive)
 {
 	struct px_comm *c = px_sched_comm(s);
 	bool leader = c->lrank == 0;
@@ -79,9 +81,19 @@ static void scan_by_site(struct px_sched *s, const void *in, void *out, MPI_Coun
 		px_sched_round(s);
 		in = x->own;
 	}
-	px_sched_native(s, &(struct px_call){ .kind = PX_CALL_REDUCE, .s = in, .r = total, .count = count, .type = t, .op = op, .root = 0 });
-	px_sched_native(s, &(struct px_call){ .kind = inclusive ? PX_CALL_SCAN : PX_CALL_EXSCAN, .s = in, .r = out, .count = count,
-					      .type = t, .op = op });
+	px_sched_native(s, &(struct px_call){ .kind = PX_CALL_REDUCE,
+				   .s = in,
+				   .r = total,
+				   .count = count,
+				   .type = t,
+				   .op = op,
+				   .root = 0 });
+	px_sched_native(s, &(struct px_call){ .kind = inclusive ? PX_CALL_SCAN : PX_CALL_EXSCAN,
+				   .s = in,
+				   .r = out,
+				   .count = count,
+				   .type = t,
+				   .op = op });
 	px_sched_round(s);
 	if (leader) {
 		for (int p = c->self + 1; p < c->nparts; p++)
@@ -94,7 +106,11 @@ static void scan_by_site(struct px_sched *s, const void *in, void *out, MPI_Coun
 		px_sched_round(s);
 	}
 	if (c->self > 0) {
-		px_sched_native(s, &(struct px_call){ .kind = PX_CALL_BCAST, .r = x->part[0], .count = count, .type = t, .root = 0 });
+		px_sched_native(s, &(struct px_call){ .kind = PX_CALL_BCAST,
+					   .r = x->part[0],
+					   .count = count,
+					   .type = t,
+					   .root = 0 });
 		px_sched_round(s);
 		x->bare = !inclusive && leader;
 		px_sched_call(s, put_before, x);
@@ -102,7 +118,8 @@ static void scan_by_site(struct px_sched *s, const void *in, void *out, MPI_Coun
 }
 
 /* Everybody's operand to all who need it, applied in rank order. */
-static void scan_in_order(struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, bool inclusive)
+static void scan_in_order(struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t,
+	MPI_Op op, bool inclusive)
 {
 	struct px_comm *c = px_sched_comm(s);
 	int n = c->rank + (inclusive ? 1 : 0);
@@ -124,7 +141,8 @@ static void scan_in_order(struct px_sched *s, const void *in, void *out, MPI_Cou
 	}
 }
 
-static struct px_sched *build(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c, bool inclusive)
+static struct px_sched *build(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op,
+	struct px_comm *c, bool inclusive)
 {
 	struct px_sched *s = px_sched_new(c, inclusive ? PX_COLL_SCAN : PX_COLL_EXSCAN);
 
@@ -153,7 +171,8 @@ int px_Scan(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op o
 	return rc != MPI_SUCCESS ? rc : px_sched_run(build(in, out, count, t, op, c, true), c);
 }
 
-int px_Iscan(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c, MPI_Request *req)
+int px_Iscan(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c,
+	MPI_Request *req)
 {
 	int rc = check(c, count, t, op);
 
@@ -167,7 +186,8 @@ int px_Exscan(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op
 	return rc != MPI_SUCCESS ? rc : px_sched_run(build(in, out, count, t, op, c, false), c);
 }
 
-int px_Iexscan(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c, MPI_Request *req)
+int px_Iexscan(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c,
+	MPI_Request *req)
 {
 	int rc = check(c, count, t, op);
 

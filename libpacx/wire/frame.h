@@ -11,14 +11,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PX_FRAME_MAGIC 0x5850u /* bytes 'P' 'X' */
+#define PX_FRAME_MAGIC      0x5850u /* bytes 'P' 'X' */
 #define PX_PROTOCOL_VERSION 1
-#define PX_FRAME_SIZE 80
+#define PX_FRAME_SIZE       80
 /* Payloads up to this many bytes travel in the frame that announces the message. */
-#define PX_INLINE_MAX 1968
+#define PX_INLINE_MAX   1968
 #define PX_ENVELOPE_MAX (PX_FRAME_SIZE + PX_INLINE_MAX) /* 2048: header + inline body */
-#define PX_SEG_MIN (256u << 10)
-#define PX_SEG_MAX (1u << 20)
+#define PX_SEG_MIN      (256u << 10)
+#define PX_SEG_MAX      (1u << 20)
 /* Upper bound of `body` in control frames (HELLO, REFUSE, ABORT, WORLD, STATS). */
 #define PX_CONTROL_MAX (1u << 20)
 /* HELLO is read before anything is known of the peer: less. PX_HELLO_MAX (hello.h) is the same number. */
@@ -39,7 +39,8 @@ enum px_frame_type {
 	PX_F_LINK_LAST = 11,
 	/* Inside a site only; a daemon that finds one on a link closes the link. */
 	PX_F_WORLD = 128, /* daemon -> rank: body = px_world */
-	PX_F_FIN = 129,   /* rank -> daemon: this rank has finished; daemon -> rank: `total` = messages you got */
+	PX_F_FIN =
+		129, /* rank -> daemon: this rank has finished; daemon -> rank: `total` = messages you got */
 	PX_F_STATS = 130, /* rank -> out-daemon: body = JSON text */
 };
 
@@ -64,11 +65,11 @@ struct px_frame {
 	uint32_t src;    /* global rank */
 	uint32_t dst;    /* global rank */
 	int32_t tag;
-	uint32_t msg;    /* message number, counted by the source rank */
-	uint32_t seg;    /* segment length of a long message; 0 = inline */
-	uint32_t check;  /* reserved: CRC32C */
-	uint16_t depth;  /* wide-area messages in sequence that led to this one, itself included */
-	uint32_t local;  /* inside a site: native tag of the payload segments; 0 on a link */
+	uint32_t msg;   /* message number, counted by the source rank */
+	uint32_t seg;   /* segment length of a long message; 0 = inline */
+	uint32_t check; /* reserved: CRC32C */
+	uint16_t depth; /* wide-area messages in sequence that led to this one, itself included */
+	uint32_t local; /* inside a site: native tag of the payload segments; 0 on a link */
 };
 
 /* px_frame_put: encode f into out[PX_FRAME_SIZE]. */

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PX_NAME_MAX 64
-#define PX_JOB_MAX 64
+#define PX_NAME_MAX   64
+#define PX_JOB_MAX    64
 #define PX_VENDOR_MAX 128
 
 enum px_flavor { PX_MPI_OTHER = 0, PX_MPI_OPENMPI = 1, PX_MPI_MPICH = 2 };
@@ -28,18 +28,18 @@ struct px_repr {
 };
 
 struct px_hello {
-	uint16_t protocol;      /* PX_PROTOCOL_VERSION */
-	uint16_t site, nsites;  /* index in the hostfile, number of sites */
+	uint16_t protocol;     /* PX_PROTOCOL_VERSION */
+	uint16_t site, nsites; /* index in the hostfile, number of sites */
 	uint16_t gateway, gateways;
 	uint16_t stream, streams;
-	uint16_t flavor;        /* enum px_flavor */
-	uint32_t nranks;        /* application ranks of the site */
-	int32_t tag_ub;         /* largest tag of the native MPI */
-	uint32_t features;      /* bits, all 0 in version 1 */
+	uint16_t flavor;   /* enum px_flavor */
+	uint32_t nranks;   /* application ranks of the site */
+	int32_t tag_ub;    /* largest tag of the native MPI */
+	uint32_t features; /* bits, all 0 in version 1 */
 	struct px_repr repr;
 	char job[PX_JOB_MAX + 1];
-	char name[PX_NAME_MAX + 1];      /* of the site */
-	char vendor[PX_VENDOR_MAX + 1];  /* "Open MPI 4.1.4" */
+	char name[PX_NAME_MAX + 1];     /* of the site */
+	char vendor[PX_VENDOR_MAX + 1]; /* "Open MPI 4.1.4" */
 };
 
 #define PX_HELLO_MAX 512 /* encoded size never exceeds this */

@@ -10,10 +10,10 @@
 
 struct px_world {
 	int nsites;
-	int self;             /* this site's index */
-	int nranks;           /* application ranks of all sites */
+	int self;              /* this site's index */
+	int nranks;            /* application ranks of all sites */
 	struct px_hello *site; /* [nsites] */
-	int *base;            /* [nsites + 1]: first global rank of a site; base[nsites] = nranks */
+	int *base;             /* [nsites + 1]: first global rank of a site; base[nsites] = nranks */
 };
 
 /* px_world_new: from hellos in site order (copied). NULL when out of memory or nranks overflows. */

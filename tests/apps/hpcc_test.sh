@@ -44,13 +44,12 @@ H
 for sites in 2+2 1+2+1; do
 	mkdir "$tmp/$sites"
 	cp "$tmp/hpccinf.txt" "$tmp/$sites/"
-	(cd "$tmp/$sites" && "$B/bin/pacxrun" -n $sites --mpi openmpi -- hpcc </dev/null) >"$tmp/out" 2>"$tmp/out.err" || {
+	(cd "$tmp/$sites" && "$B/bin/pacxrun" -n $sites --mpi openmpi -- hpcc </dev/null) >"$tmp/out" 2>&1 || {
 		echo "hpcc on $sites ended with status $?"
-		tail -n 30 "$tmp/out" "$tmp/out.err"
+		tail -n 30 "$tmp/out"
 		exit 1
 	}
 	cp "$tmp/$sites/hpccoutf.txt" "$tmp/hpcc-$sites"
-	: >"$tmp/hpcc-$sites.err"
 	expect "hpcc-$sites" "^Success=1"
 	refuse "hpcc-$sites" "FAILED"
 	expect "hpcc-$sites" "PASSED" 2

@@ -13,9 +13,9 @@ need() { # need PROGRAM-OR-FILE PACKAGE
 run() { # run NAME pacxrun-arguments...: output in $tmp/NAME, shown when it fails
 	name=$1
 	shift
-	"$B/bin/pacxrun" "$@" </dev/null >"$tmp/$name" 2>"$tmp/$name.err" && return
+	"$B/bin/pacxrun" "$@" </dev/null >"$tmp/$name" 2>&1 && return
 	echo "pacxrun $* ended with status $?"
-	tail -n 40 "$tmp/$name" "$tmp/$name.err"
+	tail -n 40 "$tmp/$name"
 	exit 1
 }
 
@@ -23,7 +23,7 @@ expect() { # expect NAME PATTERN [TIMES]: at least TIMES (1) lines of the output
 	n=$(grep -cE "$2" "$tmp/$1" || true)
 	[ "$n" -ge "${3:-1}" ] && return
 	echo "$1: $n lines match '$2', ${3:-1} expected"
-	tail -n 40 "$tmp/$1" "$tmp/$1.err"
+	tail -n 40 "$tmp/$1"
 	exit 1
 }
 

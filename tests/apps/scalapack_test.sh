@@ -10,13 +10,12 @@ for f in openmpi mpich; do
 		[ -x $S/$f-tests/$p ] || continue
 		for sites in 2+2 1+2+1; do
 			# The tests read their .dat files from the current folder.
-			(cd $S/$f-tests && B=$(cd "$OLDPWD" && realpath "$B") && "$B/bin/pacxrun" -n $sites --mpi $f -- ./$p </dev/null) >"$tmp/out" 2>"$tmp/out.err" || {
+			(cd $S/$f-tests && B=$(cd "$OLDPWD" && realpath "$B") && "$B/bin/pacxrun" -n $sites --mpi $f -- ./$p </dev/null) >"$tmp/out" 2>&1 || {
 				echo "$p ($f, $sites) ended with status $?"
-				tail -n 30 "$tmp/out" "$tmp/out.err"
+				tail -n 30 "$tmp/out"
 				exit 1
 			}
 			cp "$tmp/out" "$tmp/$p-$f-$sites"
-			cp "$tmp/out.err" "$tmp/$p-$f-$sites.err"
 			expect "$p-$f-$sites" "[1-9][0-9]* tests completed and passed residual checks|[1-9][0-9]* tests completed without checking"
 			expect "$p-$f-$sites" " 0 tests completed and failed residual checks"
 		done

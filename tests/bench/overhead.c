@@ -68,8 +68,8 @@ int main(int argc, char **argv)
 			self[i] = batch(0, MPI_COMM_SELF, 0);
 			world[i] = batch(0, MPI_COMM_WORLD, 0);
 		}
-		printf("native_ns %.1f\nadd_local_ns %.1f\nadd_world_ns %.1f\n", median(native), median(self) - median(native),
-		       median(world) - median(native));
+		printf("native_ns %.1f\nadd_local_ns %.1f\nadd_world_ns %.1f\n", median(native),
+			median(self) - median(native), median(world) - median(native));
 	}
 	MPI_Finalize();
 	return 0;

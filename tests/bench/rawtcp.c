@@ -87,13 +87,15 @@ static double stream(int fd, int first, size_t bytes, int n)
 
 int main(int argc, char **argv)
 {
-	int rounds = argc > 1 ? atoi(argv[1]) : 4000, mib = argc > 2 ? atoi(argv[2]) : 256, one = 1, fd, first;
+	int rounds = argc > 1 ? atoi(argv[1]) : 4000, mib = argc > 2 ? atoi(argv[2]) : 256, one = 1, fd,
+	    first;
 	int l = socket(AF_INET, SOCK_STREAM, 0);
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t len = sizeof a;
 	double lat, m1, m16;
 
-	if (bind(l, (struct sockaddr *)&a, sizeof a) || listen(l, 1) || getsockname(l, (struct sockaddr *)&a, &len))
+	if (bind(l, (struct sockaddr *)&a, sizeof a) || listen(l, 1) ||
+		getsockname(l, (struct sockaddr *)&a, &len))
 		return 1;
 	first = fork() != 0;
 	if (first) {

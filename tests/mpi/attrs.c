@@ -69,13 +69,16 @@ int main(int argc, char **argv)
 	MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &ub, &flag);
 	CHECK(flag && *ub >= 32767);
 	if (flag) {
-		int right = (chk_rank + 1) % chk_size, left = (chk_rank + chk_size - 1) % chk_size, most = *ub;
+		int right = (chk_rank + 1) % chk_size, left = (chk_rank + chk_size - 1) % chk_size,
+		    most = *ub;
 		MPI_Status st;
 
 		/* every rank sees the same limit, and the highest tag works */
-		MPI_Sendrecv(&most, 1, MPI_INT, right, 8, &got, 1, MPI_INT, left, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		MPI_Sendrecv(&most, 1, MPI_INT, right, 8, &got, 1, MPI_INT, left, 8, MPI_COMM_WORLD,
+			MPI_STATUS_IGNORE);
 		CHECK_EQ(got, most);
-		MPI_Sendrecv(&most, 1, MPI_INT, right, most, &got, 1, MPI_INT, left, most, MPI_COMM_WORLD, &st);
+		MPI_Sendrecv(
+			&most, 1, MPI_INT, right, most, &got, 1, MPI_INT, left, most, MPI_COMM_WORLD, &st);
 		CHECK_STATUS(&st, left, most, MPI_INT, 1);
 	}
 	MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_WTIME_IS_GLOBAL, &v, &flag);
@@ -154,8 +157,8 @@ int main(int argc, char **argv)
 	}
 	int rc = chk_end();
 	if (at_end != 3 || failed_at_end) {
-		fprintf(stderr, "attrs: rank %d: %d of 3 delete callbacks of SELF in MPI_Finalize%s\n", chk_rank, at_end,
-		        failed_at_end ? ", with wrong values" : "");
+		fprintf(stderr, "attrs: rank %d: %d of 3 delete callbacks of SELF in MPI_Finalize%s\n",
+			chk_rank, at_end, failed_at_end ? ", with wrong values" : "");
 		rc = 1;
 	}
 	return rc;

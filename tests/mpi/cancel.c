@@ -126,7 +126,8 @@ static void race(int messages)
 		MPI_Isend(out[k], n, MPI_INT, dst, 15, MPI_COMM_WORLD, &s[k]);
 	}
 	while (done < total) {
-		MPI_Irecv(in, LONG, MPI_INT, done % 3 ? MPI_ANY_SOURCE : done % chk_size, 15, MPI_COMM_WORLD, &q);
+		MPI_Irecv(in, LONG, MPI_INT, done % 3 ? MPI_ANY_SOURCE : done % chk_size, 15, MPI_COMM_WORLD,
+			&q);
 		if (done % 3 == 0 && next[done % chk_size] == messages) {
 			MPI_Cancel(&q); /* that source has nothing left */
 			MPI_Wait(&q, &st);

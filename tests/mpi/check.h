@@ -24,18 +24,18 @@
 #pragma GCC diagnostic ignored "-Wstringop-overread"
 #endif
 
-#define CHK_MAYBE __attribute__((unused))
-#define CHK_TAG_SUM 32100
-#define CHK_TAG_END 32101
+#define CHK_MAYBE       __attribute__((unused))
+#define CHK_TAG_SUM     32100
+#define CHK_TAG_END     32101
 #define CHK_TAG_BARRIER 32102
-#define CHK_PRINTED 12 /* failures printed per rank; the rest is only counted */
+#define CHK_PRINTED     12 /* failures printed per rank; the rest is only counted */
 
 static const char *chk_name;
 static int chk_rank, chk_size;
 static long long chk_checks, chk_failed;
 
 /* The two counting macros: CHECK(condition) and CHECK_EQ(got, expected) for anything that fits a long long. */
-#define CHECK(cond) chk_eq(__FILE__, __LINE__, #cond, (cond) ? 1 : 0, 1)
+#define CHECK(cond)         chk_eq(__FILE__, __LINE__, #cond, (cond) ? 1 : 0, 1)
 #define CHECK_EQ(got, want) chk_eq(__FILE__, __LINE__, #got, (long long)(got), (long long)(want))
 /* CHECK_BYTES: n bytes at p are those which chk_fill(p, n, seed) writes; one check, reports the first wrong byte. */
 #define CHECK_BYTES(p, n, seed) chk_bytes(__FILE__, __LINE__, #p, p, n, seed)
@@ -95,7 +95,8 @@ static CHK_MAYBE void chk_fill(void *p, size_t n, uint64_t seed)
 		b[i] = (unsigned char)w;
 }
 
-static CHK_MAYBE int chk_bytes(const char *file, int line, const char *what, const void *p, size_t n, uint64_t seed)
+static CHK_MAYBE int chk_bytes(
+	const char *file, int line, const char *what, const void *p, size_t n, uint64_t seed)
 {
 	const unsigned char *b = p;
 
@@ -111,14 +112,14 @@ static CHK_MAYBE int chk_bytes(const char *file, int line, const char *what, con
 			w >>= 8;
 		}
 		chk_report(file, line, "%s: byte %zu of %zu: expected %d, got %d", what, i, n,
-		           (int)(unsigned char)w, (int)b[i]);
+			(int)(unsigned char)w, (int)b[i]);
 		return 0;
 	}
 	return 1;
 }
 
-static CHK_MAYBE int chk_status(const char *file, int line, const MPI_Status *st, int src, int tag,
-                                MPI_Datatype type, int n)
+static CHK_MAYBE int chk_status(
+	const char *file, int line, const MPI_Status *st, int src, int tag, MPI_Datatype type, int n)
 {
 	int got;
 
@@ -126,8 +127,8 @@ static CHK_MAYBE int chk_status(const char *file, int line, const MPI_Status *st
 	MPI_Get_count(st, type, &got);
 	if (st->MPI_SOURCE == src && st->MPI_TAG == tag && got == n)
 		return 1;
-	chk_report(file, line, "status: expected source %d tag %d count %d, got source %d tag %d count %d", src, tag,
-	           n, st->MPI_SOURCE, st->MPI_TAG, got);
+	chk_report(file, line, "status: expected source %d tag %d count %d, got source %d tag %d count %d",
+		src, tag, n, st->MPI_SOURCE, st->MPI_TAG, got);
 	return 0;
 }
 
@@ -161,8 +162,8 @@ static CHK_MAYBE void chk_barrier(MPI_Comm comm)
 	MPI_Comm_rank(comm, &r);
 	MPI_Comm_size(comm, &n);
 	for (int d = 1; d < n; d *= 2)
-		MPI_Sendrecv(NULL, 0, MPI_BYTE, (r + d) % n, CHK_TAG_BARRIER, NULL, 0, MPI_BYTE, (r - d + n) % n,
-		             CHK_TAG_BARRIER, comm, MPI_STATUS_IGNORE);
+		MPI_Sendrecv(NULL, 0, MPI_BYTE, (r + d) % n, CHK_TAG_BARRIER, NULL, 0, MPI_BYTE,
+			(r - d + n) % n, CHK_TAG_BARRIER, comm, MPI_STATUS_IGNORE);
 }
 
 static CHK_MAYBE void *chk_alloc(size_t n)
@@ -203,7 +204,7 @@ static CHK_MAYBE void chk_begin(int *argc, char ***argv, const char *name, int l
 /* chk_sum: adds the counts of all ranks on rank 0, prints them, and tells every rank the number of failures. */
 static CHK_MAYBE long long chk_sum(void)
 {
-	long long mine[2] = {chk_checks, chk_failed};
+	long long mine[2] = { chk_checks, chk_failed };
 
 	if (chk_rank) {
 		MPI_Send(mine, 2, MPI_LONG_LONG, 0, CHK_TAG_SUM, MPI_COMM_WORLD);

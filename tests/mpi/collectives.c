@@ -6,7 +6,7 @@
 #include "check.h"
 
 static MPI_Comm comm;
-static int r, n;     /* rank and size in comm */
+static int r, n; /* rank and size in comm */
 static int largest;
 
 /* Element i of what rank a has for rank b. */
@@ -85,7 +85,8 @@ static void v_forms(int count, int root)
 
 	for (int k = n - 1; k >= 0; k--) { /* displacements in falling order, with gaps */
 		cnt[k] = uneven(k, count);
-		dis[k] = total + (n > 1); /* MPICH 4.0.2: MPI_Allgatherv on one rank ignores the displacement */
+		dis[k] = total +
+			 (n > 1); /* MPICH 4.0.2: MPI_Allgatherv on one rank ignores the displacement */
 		total += cnt[k] + 2;
 	}
 	int *a = ints(count + n), *b = ints(total);
@@ -232,7 +233,9 @@ static void alltoallv_w(int count)
 }
 
 /* Operators.  2x2 matrices mod 251 do not commute; `shift` is an int operator that commutes. */
-struct matrix { int m[4]; };
+struct matrix {
+	int m[4];
+};
 
 static struct matrix times(struct matrix a, struct matrix b)
 {
@@ -296,7 +299,8 @@ static void matrices(int count, int root)
 	MPI_Op op;
 	MPI_Datatype t;
 	int commute;
-	struct matrix *a = chk_alloc(sizeof *a * (size_t)(count * n + 1)), *b = chk_alloc(sizeof *b * (size_t)(count * n + 1));
+	struct matrix *a = chk_alloc(sizeof *a * (size_t)(count * n + 1)),
+		      *b = chk_alloc(sizeof *b * (size_t)(count * n + 1));
 
 	MPI_Type_contiguous(4, MPI_INT, &t);
 	MPI_Type_commit(&t);
@@ -350,7 +354,7 @@ static int wrong_sums(const int *p, int count, int kind, int last, int from)
 
 static void reductions(int count, int root, int kind)
 {
-	MPI_Op own, op[4] = {MPI_SUM, MPI_MAX, MPI_OP_NULL, MPI_BXOR};
+	MPI_Op own, op[4] = { MPI_SUM, MPI_MAX, MPI_OP_NULL, MPI_BXOR };
 	int total = 0, *cnt = ints(n), mine = 0;
 
 	MPI_Op_create(add_mod, 1, &own);
@@ -408,7 +412,10 @@ static void reductions(int count, int root, int kind)
 /* MINLOC with ties, logical, floating point sums that are exact, and all ranks get the same bits of those that are not. */
 static void other_ops(void)
 {
-	struct { double v; int i; } p[3], q[3];
+	struct {
+		double v;
+		int i;
+	} p[3], q[3];
 	double x, y, z;
 	int a, b;
 
@@ -545,7 +552,7 @@ static void everything(MPI_Comm c, int long_ones)
 	derived(n - 1);
 	matrices(3, n / 2);
 	other_ops();
-	for (int i = 0, counts[] = {0, 1, 2000, 100000}; i < 4; i++) {
+	for (int i = 0, counts[] = { 0, 1, 2000, 100000 }; i < 4; i++) {
 		int k = counts[i] < largest ? counts[i] : largest, root = i % n;
 
 		if (i % 2 && !long_ones)

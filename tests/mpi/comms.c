@@ -13,7 +13,8 @@ static void try_comm(MPI_Comm comm, const int *want, int n)
 	MPI_Comm_rank(comm, &r);
 	if (!CHECK_EQ(size, n) || !CHECK_EQ(want[r], chk_rank))
 		return;
-	MPI_Sendrecv(&chk_rank, 1, MPI_INT, (r + 1) % n, 3, &got, 1, MPI_INT, (r + n - 1) % n, 3, comm, MPI_STATUS_IGNORE);
+	MPI_Sendrecv(&chk_rank, 1, MPI_INT, (r + 1) % n, 3, &got, 1, MPI_INT, (r + n - 1) % n, 3, comm,
+		MPI_STATUS_IGNORE);
 	CHECK_EQ(got, want[(r + n - 1) % n]);
 }
 
@@ -93,7 +94,7 @@ static void splits(void)
 static void nested(void)
 {
 	MPI_Comm c[3];
-	int color[3] = {chk_rank % 2, chk_rank / 2 % 2, chk_rank / 4 % 2};
+	int color[3] = { chk_rank % 2, chk_rank / 2 % 2, chk_rank / 4 % 2 };
 	int *want = chk_alloc(sizeof(int) * (size_t)chk_size);
 
 	for (int d = 0; d < 3; d++)
@@ -107,7 +108,8 @@ static void nested(void)
 		}
 		for (int i = 0; i < chk_size; i++) {
 			int k = level == 1 ? chk_size - 1 - i : i;
-			if (k % 2 == color[0] && (level < 1 || k / 2 % 2 == color[1]) && (level < 2 || k / 4 % 2 == color[2]))
+			if (k % 2 == color[0] && (level < 1 || k / 2 % 2 == color[1]) &&
+				(level < 2 || k / 4 % 2 == color[2]))
 				want[n++] = k;
 		}
 		try_comm(c[level], want, n);
@@ -181,7 +183,7 @@ static void creates(void)
 	MPI_Group_free(&g);
 	/* create_group for a few while the others do something else on the same communicator */
 	if (chk_size >= 3) {
-		int two[2] = {chk_size - 1, 0};
+		int two[2] = { chk_size - 1, 0 };
 		if (chk_rank == 0 || chk_rank == chk_size - 1) {
 			MPI_Group_incl(world, 2, two, &g);
 			MPI_Comm_create_group(MPI_COMM_WORLD, g, 5, &c);
@@ -230,7 +232,8 @@ static void compares_and_names(void)
 	MPI_Comm_size(MPI_COMM_SELF, &n);
 	CHECK(r == 0 && n == 1);
 	n = -1;
-	MPI_Sendrecv(&chk_rank, 1, MPI_INT, 0, 1, &n, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+	MPI_Sendrecv(&chk_rank, 1, MPI_INT, 0, 1, &n, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF,
+		MPI_STATUS_IGNORE);
 	CHECK_EQ(n, chk_rank);
 	MPI_Comm self2;
 	MPI_Comm_dup(MPI_COMM_SELF, &self2);
@@ -308,7 +311,9 @@ static void many(int dups)
 	for (int k = 0; k < 8; k++)
 		held[k] = MPI_COMM_NULL;
 	for (int i = 0; i < dups; i++) {
-		MPI_Comm_dup(i % 3 == 2 && held[(i + 7) % 8] != MPI_COMM_NULL ? held[(i + 7) % 8] : MPI_COMM_WORLD, &c);
+		MPI_Comm_dup(
+			i % 3 == 2 && held[(i + 7) % 8] != MPI_COMM_NULL ? held[(i + 7) % 8] : MPI_COMM_WORLD,
+			&c);
 		if (held[i % 8] != MPI_COMM_NULL)
 			MPI_Comm_free(&held[i % 8]);
 		held[i % 8] = c;

@@ -44,7 +44,8 @@ static void transfer(struct layout *from, int count, struct layout *to, int coun
 	memset(in, 0x5A, SPAN);
 	memset(want, 0x5A, SPAN);
 	for (int e = 0; e < total; e++) {
-		int v = (int)chk_mix((uint64_t)e + 77, (uint64_t)left), mine = (int)chk_mix((uint64_t)e + 77, (uint64_t)chk_rank);
+		int v = (int)chk_mix((uint64_t)e + 77, (uint64_t)left),
+		    mine = (int)chk_mix((uint64_t)e + 77, (uint64_t)chk_rank);
 
 		memcpy(out + base + from->off[e % from->n] + e / from->n * from->extent, &mine, 4);
 		memcpy(want + base + to->off[e % to->n] + e / to->n * to->extent, &v, 4);
@@ -65,7 +66,8 @@ static void transfer(struct layout *from, int count, struct layout *to, int coun
 		MPI_Wait(&q[1], MPI_STATUS_IGNORE);
 		MPI_Type_free(&got);
 	} else {
-		MPI_Sendrecv(out + base, count, sent, right, 21, in + base, count2, got, left, 21, MPI_COMM_WORLD, &st);
+		MPI_Sendrecv(out + base, count, sent, right, 21, in + base, count2, got, left, 21,
+			MPI_COMM_WORLD, &st);
 		MPI_Type_free(&sent);
 		MPI_Type_free(&got);
 	}
@@ -112,29 +114,31 @@ static int make_layouts(struct layout *l)
 	l[k++].extent = 88;
 
 	l[k].name = "indexed, permuted {1,0}";
-	MPI_Type_indexed(2, (int[]){6, 6}, (int[]){6, 0}, MPI_INT, &l[k].type);
+	MPI_Type_indexed(2, (int[]){ 6, 6 }, (int[]){ 6, 0 }, MPI_INT, &l[k].type);
 	for (int i = 0; i < 12; i++)
 		add(&l[k], 4 * ((i + 6) % 12));
 	l[k++].extent = 48;
 
 	l[k].name = "indexed_block, scattered";
-	MPI_Type_create_indexed_block(6, 2, (int[]){14, 0, 10, 3, 7, 20}, MPI_INT, &l[k].type);
+	MPI_Type_create_indexed_block(6, 2, (int[]){ 14, 0, 10, 3, 7, 20 }, MPI_INT, &l[k].type);
 	for (int i = 0; i < 12; i++)
-		add(&l[k], 4 * ((int[]){14, 0, 10, 3, 7, 20}[i / 2] + i % 2));
+		add(&l[k], 4 * ((int[]){ 14, 0, 10, 3, 7, 20 }[i / 2] + i % 2));
 	l[k++].extent = 4 * 22;
 
 	l[k].name = "contiguous of struct with gaps";
-	MPI_Type_create_struct(2, (int[]){1, 2}, (MPI_Aint[]){4, 16}, (MPI_Datatype[]){MPI_INT, MPI_INT}, &t);
+	MPI_Type_create_struct(
+		2, (int[]){ 1, 2 }, (MPI_Aint[]){ 4, 16 }, (MPI_Datatype[]){ MPI_INT, MPI_INT }, &t);
 	MPI_Type_create_resized(t, 0, 32, &t2);
 	MPI_Type_contiguous(4, t2, &l[k].type);
 	MPI_Type_free(&t);
 	MPI_Type_free(&t2);
 	for (int i = 0; i < 12; i++)
-		add(&l[k], 32 * (i / 3) + (int[]){4, 16, 20}[i % 3]);
+		add(&l[k], 32 * (i / 3) + (int[]){ 4, 16, 20 }[i % 3]);
 	l[k++].extent = 128;
 
 	l[k].name = "subarray, C order";
-	MPI_Type_create_subarray(3, (int[]){4, 5, 6}, (int[]){2, 2, 3}, (int[]){1, 2, 3}, MPI_ORDER_C, MPI_INT, &l[k].type);
+	MPI_Type_create_subarray(3, (int[]){ 4, 5, 6 }, (int[]){ 2, 2, 3 }, (int[]){ 1, 2, 3 }, MPI_ORDER_C,
+		MPI_INT, &l[k].type);
 	for (int a = 1; a < 3; a++)
 		for (int b = 2; b < 4; b++)
 			for (int c = 3; c < 6; c++)
@@ -142,15 +146,17 @@ static int make_layouts(struct layout *l)
 	l[k++].extent = 480;
 
 	l[k].name = "subarray, Fortran order";
-	MPI_Type_create_subarray(2, (int[]){5, 6}, (int[]){4, 3}, (int[]){1, 2}, MPI_ORDER_FORTRAN, MPI_INT, &l[k].type);
+	MPI_Type_create_subarray(
+		2, (int[]){ 5, 6 }, (int[]){ 4, 3 }, (int[]){ 1, 2 }, MPI_ORDER_FORTRAN, MPI_INT, &l[k].type);
 	for (int b = 2; b < 5; b++)
 		for (int a = 1; a < 5; a++)
 			add(&l[k], 4 * (b * 5 + a));
 	l[k++].extent = 120;
 
 	l[k].name = "darray, cyclic(2) x block, rank 1 of 2x2";
-	MPI_Type_create_darray(4, 1, 2, (int[]){8, 6}, (int[]){MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_BLOCK},
-	                       (int[]){2, MPI_DISTRIBUTE_DFLT_DARG}, (int[]){2, 2}, MPI_ORDER_C, MPI_INT, &l[k].type);
+	MPI_Type_create_darray(4, 1, 2, (int[]){ 8, 6 },
+		(int[]){ MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_BLOCK },
+		(int[]){ 2, MPI_DISTRIBUTE_DFLT_DARG }, (int[]){ 2, 2 }, MPI_ORDER_C, MPI_INT, &l[k].type);
 	for (int a = 0; a < 4; a++) /* rows 0,1,4,5, columns 3..5 */
 		for (int b = 3; b < 6; b++)
 			add(&l[k], 4 * ((a / 2 * 4 + a % 2) * 6 + b));
@@ -158,14 +164,15 @@ static int make_layouts(struct layout *l)
 
 	l[k].name = "struct of vector, indexed and int, first elements last in memory";
 	MPI_Type_vector(2, 2, 4, MPI_INT, &t);
-	MPI_Type_indexed(2, (int[]){3, 1}, (int[]){4, 1}, MPI_INT, &t2);
-	MPI_Type_create_struct(3, (int[]){1, 1, 4}, (MPI_Aint[]){100, 40, 0}, (MPI_Datatype[]){t, t2, MPI_INT}, &l[k].type);
+	MPI_Type_indexed(2, (int[]){ 3, 1 }, (int[]){ 4, 1 }, MPI_INT, &t2);
+	MPI_Type_create_struct(3, (int[]){ 1, 1, 4 }, (MPI_Aint[]){ 100, 40, 0 },
+		(MPI_Datatype[]){ t, t2, MPI_INT }, &l[k].type);
 	MPI_Type_free(&t);
 	MPI_Type_free(&t2);
 	for (int i = 0; i < 4; i++)
-		add(&l[k], 100 + (int[]){0, 4, 16, 20}[i]);
+		add(&l[k], 100 + (int[]){ 0, 4, 16, 20 }[i]);
 	for (int i = 0; i < 4; i++)
-		add(&l[k], 40 + (int[]){16, 20, 24, 4}[i]);
+		add(&l[k], 40 + (int[]){ 16, 20, 24, 4 }[i]);
 	for (int i = 0; i < 4; i++)
 		add(&l[k], 4 * i);
 	l[k++].extent = 124;
@@ -188,8 +195,8 @@ static int make_layouts(struct layout *l)
 /* A message of m ints into bigger receives: Get_count is undefined between items. */
 static void partial(struct layout *l, int k)
 {
-	static struct layout ints = {.name = "int", .n = 1, .off = {0}, .extent = 4};
-	const int some[] = {0, 1, 11, 12, 13, 30, 36};
+	static struct layout ints = { .name = "int", .n = 1, .off = { 0 }, .extent = 4 };
+	const int some[] = { 0, 1, 11, 12, 13, 30, 36 };
 
 	ints.type = MPI_INT;
 	for (int i = 0; i < k; i++)
@@ -200,10 +207,22 @@ static void partial(struct layout *l, int k)
 
 static void pairs(void)
 {
-	struct { double d; int i; } di[3], dj[5];
-	struct { float f; int i; } fi[2], fj[2];
-	struct { short s; int i; } si[3], sj[3];
-	struct { long l; int i; } li, lj;
+	struct {
+		double d;
+		int i;
+	} di[3], dj[5];
+	struct {
+		float f;
+		int i;
+	} fi[2], fj[2];
+	struct {
+		short s;
+		int i;
+	} si[3], sj[3];
+	struct {
+		long l;
+		int i;
+	} li, lj;
 	int two[4], twoj[4], n, e;
 	MPI_Status st;
 	MPI_Datatype plain;
@@ -243,9 +262,13 @@ static void pairs(void)
 	MPI_Sendrecv(&li, 1, MPI_LONG_INT, right, 22, &lj, 1, MPI_LONG_INT, left, 22, MPI_COMM_WORLD, &st);
 	CHECK(lj.l == 1234567890123L + left && lj.i == left);
 	/* a pair and a hand-made struct have the same signature */
-	MPI_Type_create_struct(2, (int[]){1, 1}, (MPI_Aint[]){8, 0}, (MPI_Datatype[]){MPI_DOUBLE, MPI_INT}, &plain);
+	MPI_Type_create_struct(
+		2, (int[]){ 1, 1 }, (MPI_Aint[]){ 8, 0 }, (MPI_Datatype[]){ MPI_DOUBLE, MPI_INT }, &plain);
 	MPI_Type_commit(&plain);
-	struct { int i; double d; } swapped = {0, 0};
+	struct {
+		int i;
+		double d;
+	} swapped = { 0, 0 };
 	MPI_Sendrecv(di, 1, MPI_DOUBLE_INT, right, 22, &swapped, 1, plain, left, 22, MPI_COMM_WORLD, &st);
 	CHECK_STATUS(&st, left, 22, plain, 1);
 	CHECK(swapped.d == left && swapped.i == left * 10);
@@ -255,15 +278,20 @@ static void pairs(void)
 /* Mixed element sizes; a receive that ends in the middle of an item. */
 static void mixed_struct(void)
 {
-	struct item { char c; double d; short s[3]; int i; } a[4], b[4];
+	struct item {
+		char c;
+		double d;
+		short s[3];
+		int i;
+	} a[4], b[4];
 	MPI_Datatype t, item;
 	MPI_Status st;
 	int n, e;
 
-	MPI_Type_create_struct(4, (int[]){1, 1, 3, 1},
-	                       (MPI_Aint[]){offsetof(struct item, c), offsetof(struct item, d), offsetof(struct item, s),
-	                                    offsetof(struct item, i)},
-	                       (MPI_Datatype[]){MPI_CHAR, MPI_DOUBLE, MPI_SHORT, MPI_INT}, &t);
+	MPI_Type_create_struct(4, (int[]){ 1, 1, 3, 1 },
+		(MPI_Aint[]){ offsetof(struct item, c), offsetof(struct item, d), offsetof(struct item, s),
+			offsetof(struct item, i) },
+		(MPI_Datatype[]){ MPI_CHAR, MPI_DOUBLE, MPI_SHORT, MPI_INT }, &t);
 	MPI_Type_create_resized(t, 0, sizeof(struct item), &item);
 	MPI_Type_free(&t);
 	MPI_Type_commit(&item);
@@ -286,7 +314,8 @@ static void mixed_struct(void)
 	}
 	CHECK_EQ(b[3].c, 0x7B);
 	if (chk_size > 1) { /* one char and one double: two of six elements */
-		MPI_Type_create_struct(2, (int[]){1, 1}, (MPI_Aint[]){0, 8}, (MPI_Datatype[]){MPI_CHAR, MPI_DOUBLE}, &t);
+		MPI_Type_create_struct(2, (int[]){ 1, 1 }, (MPI_Aint[]){ 0, 8 },
+			(MPI_Datatype[]){ MPI_CHAR, MPI_DOUBLE }, &t);
 		MPI_Type_commit(&t);
 		MPI_Sendrecv(a, 1, t, right, 24, b, 2, item, left, 24, MPI_COMM_WORLD, &st);
 		MPI_Get_count(&st, item, &n);
@@ -324,7 +353,11 @@ static void empty(void)
 /* Packed on one side, packed or typed on the other. */
 static void packed(void)
 {
-	struct { int n; double x[7]; char s[5]; } a, b, c;
+	struct {
+		int n;
+		double x[7];
+		char s[5];
+	} a, b, c;
 	char *buf;
 	int size1, size2, size3, pos = 0, len;
 	MPI_Datatype all, every2;
@@ -348,7 +381,8 @@ static void packed(void)
 	MPI_Pack(a.x, 1, every2, buf, len, &pos, MPI_COMM_WORLD);
 	MPI_Pack(a.s, 5, MPI_CHAR, buf, len, &pos, MPI_COMM_WORLD);
 	char *in = chk_alloc((size_t)len + 100);
-	MPI_Sendrecv(buf, pos, MPI_PACKED, right, 26, in, len + 100, MPI_PACKED, left, 26, MPI_COMM_WORLD, &st);
+	MPI_Sendrecv(
+		buf, pos, MPI_PACKED, right, 26, in, len + 100, MPI_PACKED, left, 26, MPI_COMM_WORLD, &st);
 	int count, at = 0;
 	MPI_Get_count(&st, MPI_PACKED, &count);
 	CHECK_EQ(count, pos);
@@ -361,9 +395,9 @@ static void packed(void)
 		CHECK(b.x[i] == (i % 2 ? 0 : left + i / 16.0));
 	CHECK_EQ(b.s[3], 'a' + left % 26);
 	/* the same packed message received with its type */
-	MPI_Type_create_struct(3, (int[]){1, 1, 5},
-	                       (MPI_Aint[]){0, (char *)c.x - (char *)&c, (char *)c.s - (char *)&c},
-	                       (MPI_Datatype[]){MPI_INT, every2, MPI_CHAR}, &all);
+	MPI_Type_create_struct(3, (int[]){ 1, 1, 5 },
+		(MPI_Aint[]){ 0, (char *)c.x - (char *)&c, (char *)c.s - (char *)&c },
+		(MPI_Datatype[]){ MPI_INT, every2, MPI_CHAR }, &all);
 	MPI_Type_commit(&all);
 	MPI_Sendrecv(buf, pos, MPI_PACKED, right, 27, &c, 1, all, left, 27, MPI_COMM_WORLD, &st);
 	CHECK_STATUS(&st, left, 27, all, 1);
@@ -384,9 +418,9 @@ static void packed(void)
 static void bottom(void)
 {
 	int a = chk_rank + 1;
-	double x[2] = {chk_rank * 0.5, -1};
+	double x[2] = { chk_rank * 0.5, -1 };
 	int ra = 0;
-	double rx[2] = {0, 0};
+	double rx[2] = { 0, 0 };
 	MPI_Aint addr[2], raddr[2];
 	MPI_Datatype t, rt;
 	MPI_Request q;
@@ -396,8 +430,8 @@ static void bottom(void)
 	MPI_Get_address(x, &addr[1]);
 	MPI_Get_address(&ra, &raddr[0]);
 	MPI_Get_address(rx, &raddr[1]);
-	MPI_Type_create_struct(2, (int[]){1, 2}, addr, (MPI_Datatype[]){MPI_INT, MPI_DOUBLE}, &t);
-	MPI_Type_create_struct(2, (int[]){1, 2}, raddr, (MPI_Datatype[]){MPI_INT, MPI_DOUBLE}, &rt);
+	MPI_Type_create_struct(2, (int[]){ 1, 2 }, addr, (MPI_Datatype[]){ MPI_INT, MPI_DOUBLE }, &t);
+	MPI_Type_create_struct(2, (int[]){ 1, 2 }, raddr, (MPI_Datatype[]){ MPI_INT, MPI_DOUBLE }, &rt);
 	MPI_Type_commit(&t);
 	MPI_Type_commit(&rt);
 	MPI_Irecv(MPI_BOTTOM, 1, rt, left, 29, MPI_COMM_WORLD, &q);

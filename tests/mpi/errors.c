@@ -17,29 +17,47 @@ static void handler(MPI_Comm *comm, int *code, ...)
 /* Which call a bad argument is given to. */
 static int bad_calls(MPI_Comm comm, int i)
 {
-	int b[4] = {0, 0, 0, 0}, n, flag;
+	int b[4] = { 0, 0, 0, 0 }, n, flag;
 	MPI_Request q = MPI_REQUEST_NULL;
 
 	MPI_Comm_size(comm, &n);
 	switch (i) {
-	case 0: return MPI_Send(b, 1, MPI_INT, n, 0, comm);
-	case 1: return MPI_Isend(b, 1, MPI_INT, -77, 0, comm, &q);
-	case 2: return MPI_Recv(b, 1, MPI_INT, n + 3, 0, comm, MPI_STATUS_IGNORE);
-	case 3: return MPI_Irecv(b, 1, MPI_INT, n, 0, comm, &q);
-	case 4: return MPI_Send(b, 1, MPI_INT, 0, -44, comm);
-	case 5: return MPI_Recv(b, 1, MPI_INT, 0, -44, comm, MPI_STATUS_IGNORE);
-	case 6: return MPI_Send(b, -1, MPI_INT, 0, 0, comm);
-	case 7: return MPI_Irecv(b, -1, MPI_INT, 0, 0, comm, &q);
-	case 8: return MPI_Send(b, 1, MPI_DATATYPE_NULL, 0, 0, comm);
-	case 9: return MPI_Bcast(b, 1, MPI_INT, n, comm);
-	case 10: return MPI_Reduce(b, b + 1, 1, MPI_INT, MPI_SUM, -5, comm);
-	case 11: return MPI_Ssend(b, 1, MPI_INT, n, 0, comm);
-	case 12: return MPI_Send_init(b, 1, MPI_INT, n, 0, comm, &q);
-	case 13: return MPI_Probe(n, 0, comm, MPI_STATUS_IGNORE);
-	case 14: return MPI_Iprobe(0, -44, comm, &flag, MPI_STATUS_IGNORE);
-	case 15: return MPI_Gather(b, 1, MPI_INT, b, 1, MPI_INT, n, comm);
-	case 16: return MPI_Sendrecv(b, 1, MPI_INT, n, 0, b + 1, 1, MPI_INT, 0, 0, comm, MPI_STATUS_IGNORE);
-	default: return MPI_Send(b, 1, MPI_INT, MPI_ANY_SOURCE, 0, comm);
+	case 0:
+		return MPI_Send(b, 1, MPI_INT, n, 0, comm);
+	case 1:
+		return MPI_Isend(b, 1, MPI_INT, -77, 0, comm, &q);
+	case 2:
+		return MPI_Recv(b, 1, MPI_INT, n + 3, 0, comm, MPI_STATUS_IGNORE);
+	case 3:
+		return MPI_Irecv(b, 1, MPI_INT, n, 0, comm, &q);
+	case 4:
+		return MPI_Send(b, 1, MPI_INT, 0, -44, comm);
+	case 5:
+		return MPI_Recv(b, 1, MPI_INT, 0, -44, comm, MPI_STATUS_IGNORE);
+	case 6:
+		return MPI_Send(b, -1, MPI_INT, 0, 0, comm);
+	case 7:
+		return MPI_Irecv(b, -1, MPI_INT, 0, 0, comm, &q);
+	case 8:
+		return MPI_Send(b, 1, MPI_DATATYPE_NULL, 0, 0, comm);
+	case 9:
+		return MPI_Bcast(b, 1, MPI_INT, n, comm);
+	case 10:
+		return MPI_Reduce(b, b + 1, 1, MPI_INT, MPI_SUM, -5, comm);
+	case 11:
+		return MPI_Ssend(b, 1, MPI_INT, n, 0, comm);
+	case 12:
+		return MPI_Send_init(b, 1, MPI_INT, n, 0, comm, &q);
+	case 13:
+		return MPI_Probe(n, 0, comm, MPI_STATUS_IGNORE);
+	case 14:
+		return MPI_Iprobe(0, -44, comm, &flag, MPI_STATUS_IGNORE);
+	case 15:
+		return MPI_Gather(b, 1, MPI_INT, b, 1, MPI_INT, n, comm);
+	case 16:
+		return MPI_Sendrecv(b, 1, MPI_INT, n, 0, b + 1, 1, MPI_INT, 0, 0, comm, MPI_STATUS_IGNORE);
+	default:
+		return MPI_Send(b, 1, MPI_INT, MPI_ANY_SOURCE, 0, comm);
 	}
 }
 
@@ -62,7 +80,8 @@ static void still_works(MPI_Comm comm)
 
 	MPI_Comm_rank(comm, &r);
 	MPI_Comm_size(comm, &n);
-	MPI_Sendrecv(&r, 1, MPI_INT, (r + 1) % n, 5, &got, 1, MPI_INT, (r + n - 1) % n, 5, comm, MPI_STATUS_IGNORE);
+	MPI_Sendrecv(&r, 1, MPI_INT, (r + 1) % n, 5, &got, 1, MPI_INT, (r + n - 1) % n, 5, comm,
+		MPI_STATUS_IGNORE);
 	CHECK_EQ(got, (r + n - 1) % n);
 }
 

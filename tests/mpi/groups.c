@@ -76,7 +76,7 @@ static void drop(struct model *m)
 
 static void set_operations(const struct model *a, const struct model *b)
 {
-	struct model u = {.n = 0}, i = {.n = 0}, d = {.n = 0};
+	struct model u = { .n = 0 }, i = { .n = 0 }, d = { .n = 0 };
 	int c, want, same;
 
 	for (int k = 0; k < a->n; k++) {
@@ -107,8 +107,8 @@ static void set_operations(const struct model *a, const struct model *b)
 /* incl and excl of a random subset, and of ranges with strides of both signs. */
 static void subsets(const struct model *a)
 {
-	struct model in = {.n = 0}, ex = {.n = 0};
-	int pick[MOST], n = 0, used[MOST] = {0}, range[3][3], k = 0, t[MOST], to[MOST];
+	struct model in = { .n = 0 }, ex = { .n = 0 };
+	int pick[MOST], n = 0, used[MOST] = { 0 }, range[3][3], k = 0, t[MOST], to[MOST];
 
 	for (int i = 0; i < a->n; i++)
 		if (dice(2)) {
@@ -208,7 +208,7 @@ int main(int argc, char **argv)
 	CHECK_EQ(c, MPI_IDENT);
 	MPI_Group_free(&h);
 	MPI_Comm_free(&rev);
-	struct model m = {.g = g, .n = 0};
+	struct model m = { .g = g, .n = 0 };
 	for (int i = limit - 1; i >= 0; i--)
 		if (i % 2 == chk_rank % 2)
 			m.r[m.n++] = i;
@@ -217,7 +217,7 @@ int main(int argc, char **argv)
 	MPI_Group_free(&g);
 	/* a group of SELF */
 	MPI_Comm_group(MPI_COMM_SELF, &g);
-	m = (struct model){.g = g, .n = 1, .r = {chk_rank}};
+	m = (struct model){ .g = g, .n = 1, .r = { chk_rank } };
 	if (chk_size <= MOST)
 		agree(&m);
 	MPI_Group_free(&g);

@@ -40,7 +40,7 @@ static void set_start(struct set *s, MPI_Comm c, int root, int count)
 	s->count = count;
 	int n = s->n, r = s->r;
 	size_t most = sizeof(int) * (size_t)((count + n + 3) * n);
-	int **list[] = {&s->cnt, &s->dis, &s->scnt, &s->sdis, &s->rcnt, &s->rdis, &s->sdisb, &s->rdisb};
+	int **list[] = { &s->cnt, &s->dis, &s->scnt, &s->sdis, &s->rcnt, &s->rdis, &s->sdisb, &s->rdisb };
 
 	for (int k = 0; k < 8; k++)
 		*list[k] = chk_alloc(sizeof(int) * (size_t)n);
@@ -109,7 +109,7 @@ static int total(int k, int last, int i, int max)
 
 static void set_check(struct set *s)
 {
-	int bad[KINDS] = {0}, m = s->count, n = s->n, r = s->r, root = s->root, **b = s->b;
+	int bad[KINDS] = { 0 }, m = s->count, n = s->n, r = s->r, root = s->root, **b = s->b;
 
 	for (int i = 0; i < m; i++) {
 		bad[1] += s->a[1][i] != val(root, 1, i);
@@ -254,7 +254,8 @@ int main(int argc, char **argv)
 	for (int round = 0; round < (int)chk_arg(argc, argv, 1, 2); round++) {
 		enum { BIG = 50000 };
 		MPI_Request q[4];
-		int *out = chk_alloc(sizeof(int) * BIG), *in = chk_alloc(sizeof(int) * BIG), one = chk_rank, got = -1;
+		int *out = chk_alloc(sizeof(int) * BIG), *in = chk_alloc(sizeof(int) * BIG), one = chk_rank,
+		    got = -1;
 
 		chk_fill(out, sizeof(int) * BIG, chk_seed(chk_rank, round, 0, 0));
 		MPI_Irecv(in, BIG, MPI_INT, MPI_ANY_SOURCE, 77, MPI_COMM_WORLD, &q[0]);

@@ -6,8 +6,9 @@
 
 int main(int argc, char **argv)
 {
-	static const int level[] = {MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED, MPI_THREAD_MULTIPLE};
-	int before[4] = {7, 7, 7, 7}, flag, provided = -1, len = -1, main_thread = 0, after = 1;
+	static const int level[] = { MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED,
+		MPI_THREAD_MULTIPLE };
+	int before[4] = { 7, 7, 7, 7 }, flag, provided = -1, len = -1, main_thread = 0, after = 1;
 	long want = argc > 1 ? strtol(argv[1], NULL, 0) & 3 : -1;
 	char name[MPI_MAX_PROCESSOR_NAME], lib[MPI_MAX_LIBRARY_VERSION_STRING];
 
@@ -46,8 +47,9 @@ int main(int argc, char **argv)
 	MPI_Finalized(&after);
 	MPI_Initialized(&flag);
 	if (!after || !flag) {
-		fprintf(stderr, "initfin: rank %d: after MPI_Finalize: finalized %d, initialized %d, expected 1, 1\n", chk_rank,
-		        after, flag);
+		fprintf(stderr,
+			"initfin: rank %d: after MPI_Finalize: finalized %d, initialized %d, expected 1, 1\n",
+			chk_rank, after, flag);
 		rc = 1;
 	}
 	return rc;

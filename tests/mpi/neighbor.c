@@ -74,7 +74,7 @@ static void run(const struct hood *h, int nonblocking)
 			MPI_Neighbor_alltoallw(s[4], sc, sb, t, g[4], rc, rb, t, c);
 	}
 	for (int i = 0; i < h->nin; i++) {
-		int bad[FORMS] = {0}, p = h->in[i], none = (int)0xCCCCCCCC;
+		int bad[FORMS] = { 0 }, p = h->in[i], none = (int)0xCCCCCCCC;
 
 		for (int k = 0; k < m; k++) {
 			bad[0] += g[0][i * m + k] != (p == MPI_PROC_NULL ? none : val(p, 30, k));
@@ -88,7 +88,8 @@ static void run(const struct hood *h, int nonblocking)
 		}
 		for (int f = 0; f < FORMS; f++)
 			if (!CHECK_EQ(bad[f], 0))
-				fprintf(stderr, "  form %d, neighbour %d of %d (rank %d), nonblocking %d\n", f, i, h->nin, p, nonblocking);
+				fprintf(stderr, "  form %d, neighbour %d of %d (rank %d), nonblocking %d\n",
+					f, i, h->nin, p, nonblocking);
 	}
 }
 
@@ -96,7 +97,7 @@ static void run(const struct hood *h, int nonblocking)
 static void grid(int ndims, int wrap)
 {
 	struct hood h;
-	int dims[2] = {0, 0}, per[2] = {wrap, wrap};
+	int dims[2] = { 0, 0 }, per[2] = { wrap, wrap };
 
 	MPI_Dims_create(chk_size, ndims, dims);
 	/* A wrapped dimension of 1 or 2 has the same rank on both sides; which message is which is then left to the
@@ -127,7 +128,7 @@ static int edge(int a, int b)
 
 static void uneven(void)
 {
-	struct hood h = {.nin = 0, .nout = 0};
+	struct hood h = { .nin = 0, .nout = 0 };
 
 	h.r = chk_rank;
 	for (int i = chk_size - 1; i >= 0; i--) {
@@ -140,8 +141,8 @@ static void uneven(void)
 		if (edge(h.r, i))
 			h.out[h.nout++] = i;
 	}
-	MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, h.nin, h.in, MPI_UNWEIGHTED, h.nout, h.out, MPI_UNWEIGHTED,
-	                               MPI_INFO_NULL, 0, &h.c);
+	MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, h.nin, h.in, MPI_UNWEIGHTED, h.nout, h.out,
+		MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &h.c);
 	run(&h, 0);
 	run(&h, 1);
 	MPI_Comm_free(&h.c);

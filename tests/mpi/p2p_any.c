@@ -14,7 +14,11 @@ static int messages, largest, seed;
 static int size_of(int src, int dst, int i)
 {
 	uint64_t h = chk_seed(src, dst, i, seed);
-	int kind = (int)(h % 100), most = kind < 8 ? 1 : kind < 50 ? 64 : kind < 80 ? 4096 : kind < 95 ? 40000 : largest;
+	int kind = (int)(h % 100), most = kind < 8    ? 1
+					  : kind < 50 ? 64
+					  : kind < 80 ? 4096
+					  : kind < 95 ? 40000
+						      : largest;
 
 	if (most > largest)
 		most = largest;
@@ -71,7 +75,8 @@ int main(int argc, char **argv)
 
 		/* fill free send slots: message i to all, starting with the right neighbour */
 		for (int j = 0; j < SENDS && sent < total; j++) {
-			int dst = (chk_rank + 1 + sent) % chk_size, i = sent / chk_size, n = size_of(chk_rank, dst, i);
+			int dst = (chk_rank + 1 + sent) % chk_size, i = sent / chk_size,
+			    n = size_of(chk_rank, dst, i);
 
 			if (q[recvs + j] != MPI_REQUEST_NULL)
 				continue;
@@ -96,13 +101,15 @@ int main(int argc, char **argv)
 		done++;
 		if (posted < total) {
 			number[k] = posted++;
-			MPI_Irecv(in[k], largest, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &q[k]);
+			MPI_Irecv(
+				in[k], largest, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &q[k]);
 		}
 	}
 	for (int p = 0; p < total; p++)
 		CHECK_EQ(msg[p], next[from[p]]++);
 	for (int s = 0; s < chk_size; s++)
 		CHECK_EQ(next[s], messages);
-	MPI_Barrier(MPI_COMM_WORLD); /* a rank that still has any-tag receives posted must not see the messages of chk_end */
+	MPI_Barrier(
+		MPI_COMM_WORLD); /* a rank that still has any-tag receives posted must not see the messages of chk_end */
 	return chk_end();
 }

@@ -7,33 +7,48 @@
 enum { STANDARD, SYNC, BUFFERED, READY, MODES };
 enum { RECV_POSTED, RECV_LATER, ALL_NONBLOCKING, FORMS };
 
-static const int sizes[] = {0,      1,      8,      1967,    1968,    1969,    4096,   65536,
-                            262143, 262144, 262145, 1048575, 1048576, 1048577, 5242880};
+static const int sizes[] = { 0, 1, 8, 1967, 1968, 1969, 4096, 65536, 262143, 262144, 262145, 1048575, 1048576,
+	1048577, 5242880 };
 
 static void send_blocking(int mode, void *p, int n, int dst, int tag)
 {
 	switch (mode) {
-	case STANDARD: MPI_Send(p, n, MPI_BYTE, dst, tag, MPI_COMM_WORLD); break;
-	case SYNC: MPI_Ssend(p, n, MPI_BYTE, dst, tag, MPI_COMM_WORLD); break;
-	case BUFFERED: MPI_Bsend(p, n, MPI_BYTE, dst, tag, MPI_COMM_WORLD); break;
-	default: MPI_Rsend(p, n, MPI_BYTE, dst, tag, MPI_COMM_WORLD);
+	case STANDARD:
+		MPI_Send(p, n, MPI_BYTE, dst, tag, MPI_COMM_WORLD);
+		break;
+	case SYNC:
+		MPI_Ssend(p, n, MPI_BYTE, dst, tag, MPI_COMM_WORLD);
+		break;
+	case BUFFERED:
+		MPI_Bsend(p, n, MPI_BYTE, dst, tag, MPI_COMM_WORLD);
+		break;
+	default:
+		MPI_Rsend(p, n, MPI_BYTE, dst, tag, MPI_COMM_WORLD);
 	}
 }
 
 static void send_start(int mode, void *p, int n, int dst, int tag, MPI_Request *q)
 {
 	switch (mode) {
-	case STANDARD: MPI_Isend(p, n, MPI_BYTE, dst, tag, MPI_COMM_WORLD, q); break;
-	case SYNC: MPI_Issend(p, n, MPI_BYTE, dst, tag, MPI_COMM_WORLD, q); break;
-	case BUFFERED: MPI_Ibsend(p, n, MPI_BYTE, dst, tag, MPI_COMM_WORLD, q); break;
-	default: MPI_Irsend(p, n, MPI_BYTE, dst, tag, MPI_COMM_WORLD, q);
+	case STANDARD:
+		MPI_Isend(p, n, MPI_BYTE, dst, tag, MPI_COMM_WORLD, q);
+		break;
+	case SYNC:
+		MPI_Issend(p, n, MPI_BYTE, dst, tag, MPI_COMM_WORLD, q);
+		break;
+	case BUFFERED:
+		MPI_Ibsend(p, n, MPI_BYTE, dst, tag, MPI_COMM_WORLD, q);
+		break;
+	default:
+		MPI_Irsend(p, n, MPI_BYTE, dst, tag, MPI_COMM_WORLD, q);
 	}
 }
 
 /* One exchange: the first distance, how many, one send mode, one order of posting. */
 static void exchange(int size, int mode, int form, int first, int count, int tag)
 {
-	unsigned char *out = chk_alloc((size_t)size * (size_t)count), *in = chk_alloc((size_t)size * (size_t)count);
+	unsigned char *out = chk_alloc((size_t)size * (size_t)count),
+		      *in = chk_alloc((size_t)size * (size_t)count);
 	MPI_Request *q = chk_alloc(sizeof *q * 2 * (size_t)count);
 	MPI_Status *st = chk_alloc(sizeof *st * 2 * (size_t)count);
 	void *attached = NULL;
@@ -46,8 +61,9 @@ static void exchange(int size, int mode, int form, int first, int count, int tag
 	}
 	if (form != RECV_LATER)
 		for (int k = 0; k < count; k++)
-			MPI_Irecv(in + (size_t)k * (size_t)size, size, MPI_BYTE, (chk_rank - first - k + 2 * chk_size) % chk_size,
-			          tag, MPI_COMM_WORLD, &q[nq++]);
+			MPI_Irecv(in + (size_t)k * (size_t)size, size, MPI_BYTE,
+				(chk_rank - first - k + 2 * chk_size) % chk_size, tag, MPI_COMM_WORLD,
+				&q[nq++]);
 	if (mode == READY)
 		chk_barrier(MPI_COMM_WORLD);
 	for (int k = 0; k < count; k++) {
@@ -62,8 +78,9 @@ static void exchange(int size, int mode, int form, int first, int count, int tag
 	}
 	if (form == RECV_LATER) {
 		for (int k = 0; k < count; k++)
-			MPI_Recv(in + (size_t)k * (size_t)size, size, MPI_BYTE, (chk_rank - first - k + 2 * chk_size) % chk_size,
-			         tag, MPI_COMM_WORLD, &st[k]);
+			MPI_Recv(in + (size_t)k * (size_t)size, size, MPI_BYTE,
+				(chk_rank - first - k + 2 * chk_size) % chk_size, tag, MPI_COMM_WORLD,
+				&st[k]);
 		MPI_Waitall(nq, q, MPI_STATUSES_IGNORE);
 	} else {
 		MPI_Waitall(nq, q, st);
@@ -98,7 +115,8 @@ int main(int argc, char **argv)
 	for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
 		for (int mode = 0; mode < MODES && sizes[s] <= largest; mode++)
 			for (int form = 0; form < FORMS; form++) {
-				if (form == RECV_LATER && mode != SYNC && !(mode == STANDARD && sizes[s] > 65536))
+				if (form == RECV_LATER && mode != SYNC &&
+					!(mode == STANDARD && sizes[s] > 65536))
 					continue; /* ready needs the receive first; the others say nothing new */
 				phase++;
 				if (sizes[s] <= 65536)

@@ -10,7 +10,7 @@ enum { K = 12, LONGEST = 120000 };
 
 static int size_of(int src, int dst, int i, int phase)
 {
-	static const int some[] = {8, 120000, 9, 4000, 70000, 12, 2000, 1 << 15, 16};
+	static const int some[] = { 8, 120000, 9, 4000, 70000, 12, 2000, 1 << 15, 16 };
 
 	return some[chk_seed(src, dst, i, phase) % (sizeof some / sizeof some[0])];
 }
@@ -28,7 +28,9 @@ static void send_all(int phase, int fixed_tag, unsigned char **bufs, MPI_Request
 	for (int i = 0; i < K; i++)
 		for (int d = 0; d < chk_size; d++, m++) {
 			int dst = (chk_rank + d) % chk_size, n = size_of(chk_rank, dst, i, phase);
-			int tag = fixed_tag == 0 ? tag_of(chk_rank, dst, i, phase) : fixed_tag > 0 ? fixed_tag : 1 + i % 2;
+			int tag = fixed_tag == 0  ? tag_of(chk_rank, dst, i, phase)
+				  : fixed_tag > 0 ? fixed_tag
+						  : 1 + i % 2;
 
 			bufs[m] = chk_alloc((size_t)n);
 			chk_fill(bufs[m], (size_t)n, chk_seed(chk_rank, dst, i, phase));
@@ -54,7 +56,8 @@ static void check_got(unsigned char *buf, const MPI_Status *st, int src, int i, 
 	CHECK_BYTES(buf, (size_t)n, chk_seed(src, chk_rank, i, phase));
 }
 
-static void named_sources(unsigned char **in, unsigned char **out, MPI_Request *rq, MPI_Request *sq, MPI_Status *st)
+static void named_sources(
+	unsigned char **in, unsigned char **out, MPI_Request *rq, MPI_Request *sq, MPI_Status *st)
 {
 	int total = K * chk_size;
 	char *taken = calloc((size_t)total, 1);
@@ -72,7 +75,8 @@ static void named_sources(unsigned char **in, unsigned char **out, MPI_Request *
 		while (taken[src * K + pick])
 			pick = (pick + 1) % K;
 		want = chk_seed(chk_rank, p, 6, 6) % 2 ? MPI_ANY_TAG : tag_of(src, chk_rank, pick, 1);
-		for (i = 0; taken[src * K + i] || (want != MPI_ANY_TAG && tag_of(src, chk_rank, i, 1) != want);)
+		for (i = 0;
+			taken[src * K + i] || (want != MPI_ANY_TAG && tag_of(src, chk_rank, i, 1) != want);)
 			i++;
 		taken[src * K + i] = 1;
 		expect[p] = i;
@@ -80,15 +84,16 @@ static void named_sources(unsigned char **in, unsigned char **out, MPI_Request *
 	}
 	MPI_Waitall(total, rq, st);
 	for (int p = 0; p < total; p++)
-		check_got(in[p], &st[p], p % chk_size, expect[p], tag_of(p % chk_size, chk_rank, expect[p], 1), 1);
+		check_got(in[p], &st[p], p % chk_size, expect[p],
+			tag_of(p % chk_size, chk_rank, expect[p], 1), 1);
 	MPI_Waitall(total, sq, MPI_STATUSES_IGNORE);
 	free(taken);
 	free(expect);
 }
 
 /* phase 2: named first; phase 3: any-source first; both for the first half of the K messages, the others after. */
-static void wildcards(int phase, unsigned char **in, unsigned char **out, MPI_Request *rq, MPI_Request *sq,
-                      MPI_Status *st)
+static void wildcards(
+	int phase, unsigned char **in, unsigned char **out, MPI_Request *rq, MPI_Request *sq, MPI_Status *st)
 {
 	int total = K * chk_size, half = total / 2, tag = 10 + phase;
 	int *next = calloc((size_t)chk_size, sizeof *next);
@@ -96,7 +101,8 @@ static void wildcards(int phase, unsigned char **in, unsigned char **out, MPI_Re
 	if (phase % 2)
 		send_all(phase, tag, out, sq);
 	for (int p = 0; p < half; p++)
-		MPI_Irecv(in[p], LONGEST, MPI_BYTE, phase == 2 ? p % chk_size : MPI_ANY_SOURCE, tag, MPI_COMM_WORLD, &rq[p]);
+		MPI_Irecv(in[p], LONGEST, MPI_BYTE, phase == 2 ? p % chk_size : MPI_ANY_SOURCE, tag,
+			MPI_COMM_WORLD, &rq[p]);
 	if (phase % 2 == 0)
 		send_all(phase, tag, out, sq);
 	if (phase == 2) {
@@ -113,7 +119,9 @@ static void wildcards(int phase, unsigned char **in, unsigned char **out, MPI_Re
 		for (int i = 0; i < K; i++)
 			for (int s = 0; s < chk_size; s++)
 				if (next[s] + i < K)
-					MPI_Irecv(in[p], LONGEST, MPI_BYTE, s, i % 2 ? tag : MPI_ANY_TAG, MPI_COMM_WORLD, &rq[p]), p++;
+					MPI_Irecv(in[p], LONGEST, MPI_BYTE, s, i % 2 ? tag : MPI_ANY_TAG,
+						MPI_COMM_WORLD, &rq[p]),
+						p++;
 		CHECK_EQ(p, total);
 		MPI_Waitall(total - half, rq + half, st + half);
 		memset(next, 0, sizeof *next * (size_t)chk_size);
@@ -130,7 +138,8 @@ static void wildcards(int phase, unsigned char **in, unsigned char **out, MPI_Re
 }
 
 /* Even messages have tag 1 and are received by any-source receives, odd ones tag 2 and by name, interleaved. */
-static void interleaved(unsigned char **in, unsigned char **out, MPI_Request *rq, MPI_Request *sq, MPI_Status *st)
+static void interleaved(
+	unsigned char **in, unsigned char **out, MPI_Request *rq, MPI_Request *sq, MPI_Status *st)
 {
 	int total = K * chk_size;
 	int *next = calloc((size_t)chk_size, sizeof *next);
@@ -161,7 +170,8 @@ int main(int argc, char **argv)
 {
 	chk_begin(&argc, &argv, "p2p_order", 1);
 	int total = K * chk_size, rounds = (int)chk_arg(argc, argv, 1, 1);
-	unsigned char **in = chk_alloc(sizeof *in * (size_t)total), **out = chk_alloc(sizeof *out * (size_t)total);
+	unsigned char **in = chk_alloc(sizeof *in * (size_t)total),
+		      **out = chk_alloc(sizeof *out * (size_t)total);
 	MPI_Request *rq = chk_alloc(sizeof *rq * (size_t)total), *sq = chk_alloc(sizeof *sq * (size_t)total);
 	MPI_Status *st = chk_alloc(sizeof *st * (size_t)total);
 

@@ -8,7 +8,7 @@ enum { MESSAGES = 12 };
 
 static int ints_of(int src, int dst, int i)
 {
-	static const int some[] = {0, 1, 3, 491, 492, 493, 1024, 16384, 20001};
+	static const int some[] = { 0, 1, 3, 491, 492, 493, 1024, 16384, 20001 };
 
 	return some[chk_seed(src, dst, i, 3) % (sizeof some / sizeof some[0])];
 }
@@ -22,12 +22,16 @@ static void take_one(int way, int *next)
 	int flag = 0, n = -1, e = -1, s;
 
 	switch (way) {
-	case 0: MPI_Probe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &st); break;
+	case 0:
+		MPI_Probe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &st);
+		break;
 	case 1:
 		while (!flag)
 			MPI_Iprobe(MPI_ANY_SOURCE, 3, MPI_COMM_WORLD, &flag, &st);
 		break;
-	case 2: MPI_Mprobe(MPI_ANY_SOURCE, 3, MPI_COMM_WORLD, &m, &st); break;
+	case 2:
+		MPI_Mprobe(MPI_ANY_SOURCE, 3, MPI_COMM_WORLD, &m, &st);
+		break;
 	default:
 		while (!flag)
 			MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, &m, &st);
@@ -117,7 +121,8 @@ static void named(void)
 static void matched_is_taken(int count)
 {
 	int right = (chk_rank + 1) % chk_size, left = (chk_rank + chk_size - 1) % chk_size, flag;
-	int *out = chk_alloc(sizeof(int) * 3 * (size_t)count), *in = chk_alloc(sizeof(int) * 3 * (size_t)count);
+	int *out = chk_alloc(sizeof(int) * 3 * (size_t)count),
+	    *in = chk_alloc(sizeof(int) * 3 * (size_t)count);
 	MPI_Message m = MPI_MESSAGE_NULL, m2 = MPI_MESSAGE_NULL;
 	MPI_Request q[3];
 	MPI_Status st;

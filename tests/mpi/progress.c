@@ -33,7 +33,9 @@ static void far_then_near(int way, int n)
 			MPI_Issend(buf, n, MPI_BYTE, p, 1, MPI_COMM_WORLD, &q);
 	}
 	switch (way) {
-	case 0: MPI_Barrier(near); break;
+	case 0:
+		MPI_Barrier(near);
+		break;
 	case 1: /* a chain: each waits for the one before */
 		if (nr > 0)
 			MPI_Recv(&got, 1, MPI_INT, nr - 1, 2, near, MPI_STATUS_IGNORE);
@@ -112,7 +114,9 @@ static void buffered(void)
 	MPI_Bsend(buf, n, MPI_BYTE, p, 7, MPI_COMM_WORLD);
 	memset(buf, 0, (size_t)n);
 	MPI_Barrier(near);
-	if (chk_rank >= chk_size / 2) { /* the upper half hears first, then releases the lower half, which waits near */
+	if (chk_rank >=
+		chk_size /
+			2) { /* the upper half hears first, then releases the lower half, which waits near */
 		MPI_Recv(in, n, MPI_BYTE, p, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 		MPI_Send(&n, 1, MPI_INT, p, 8, MPI_COMM_WORLD);
 	} else {
@@ -167,7 +171,7 @@ static void unexpected(int messages)
 		}
 		free(next);
 	} else {
-		int (*x)[2] = chk_alloc(sizeof *x * (size_t)messages);
+		int(*x)[2] = chk_alloc(sizeof *x * (size_t)messages);
 		MPI_Request *q = chk_alloc(sizeof *q * (size_t)messages);
 
 		for (int i = 0; i < messages; i++) {

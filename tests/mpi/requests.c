@@ -18,7 +18,8 @@ static void persistent(void)
 
 	MPI_Buffer_attach(att, bytes);
 	for (int m = 0; m < MODES; m++)
-		MPI_Recv_init(in[m], N, MPI_INT, m % 2 ? MPI_ANY_SOURCE : left, 60 + m, MPI_COMM_WORLD, &q[m]);
+		MPI_Recv_init(
+			in[m], N, MPI_INT, m % 2 ? MPI_ANY_SOURCE : left, 60 + m, MPI_COMM_WORLD, &q[m]);
 	MPI_Send_init(out[0], N, MPI_INT, right, 60, MPI_COMM_WORLD, &q[4]);
 	MPI_Ssend_init(out[1], 1, MPI_INT, right, 61, MPI_COMM_WORLD, &q[5]);
 	q[6] = MPI_REQUEST_NULL;
@@ -264,7 +265,8 @@ static void get_status_and_free(void)
 	MPI_Isend(&out, 1, MPI_INT, right, 91, MPI_COMM_WORLD, &s);
 	MPI_Request_free(&s);
 	CHECK(s == MPI_REQUEST_NULL);
-	MPI_Sendrecv(&out, 1, MPI_INT, right, 92, &back, 1, MPI_INT, left, 92, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	MPI_Sendrecv(
+		&out, 1, MPI_INT, right, 92, &back, 1, MPI_INT, left, 92, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	CHECK_EQ(back, 4711 + left);
 	/* matched in order, but its completion may be seen later: make progress until it is there */
 	for (long tries = 0; *(volatile int *)&late == -1 && tries < 100000000; tries++)
@@ -288,7 +290,7 @@ static void get_status_and_free(void)
 static void not_before_its_time(void)
 {
 	MPI_Request q[3];
-	int in[3] = {-1, -1, -1}, one = 1, flag, k, idx[3];
+	int in[3] = { -1, -1, -1 }, one = 1, flag, k, idx[3];
 	MPI_Status st;
 
 	for (int i = 0; i < 3; i++)

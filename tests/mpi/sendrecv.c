@@ -10,7 +10,7 @@ int main(int argc, char **argv)
 
 	chk_begin(&argc, &argv, "sendrecv", 1);
 	int right = (chk_rank + 1) % chk_size, left = (chk_rank + chk_size - 1) % chk_size;
-	int sizes[] = {0, 1, 1000, 70000, 300000};
+	int sizes[] = { 0, 1, 1000, 70000, 300000 };
 	long token, in;
 
 	for (int i = 0; i < 5; i++) {
@@ -19,20 +19,23 @@ int main(int argc, char **argv)
 		int mine = sizes[(i + chk_rank) % 5], theirs = sizes[(i + left) % 5];
 
 		chk_fill(a, (size_t)mine, chk_seed(chk_rank, i, 0, 0));
-		MPI_Sendrecv(a, mine, MPI_CHAR, right, 5, b, (int)most, MPI_CHAR, i % 2 ? MPI_ANY_SOURCE : left, i % 2 ? 5 : MPI_ANY_TAG,
-		             MPI_COMM_WORLD, &st);
+		MPI_Sendrecv(a, mine, MPI_CHAR, right, 5, b, (int)most, MPI_CHAR,
+			i % 2 ? MPI_ANY_SOURCE : left, i % 2 ? 5 : MPI_ANY_TAG, MPI_COMM_WORLD, &st);
 		CHECK_STATUS(&st, left, 5, MPI_CHAR, theirs);
 		CHECK_BYTES(b, (size_t)theirs, chk_seed(left, i, 0, 0));
 		/* equal sizes, replaced in place, with two tags */
 		chk_fill(b, (size_t)sizes[i], chk_seed(chk_rank, i, 1, 0));
-		MPI_Sendrecv_replace(b, sizes[i], MPI_CHAR, left, 10 + chk_rank, right, 10 + right, MPI_COMM_WORLD, &st);
+		MPI_Sendrecv_replace(
+			b, sizes[i], MPI_CHAR, left, 10 + chk_rank, right, 10 + right, MPI_COMM_WORLD, &st);
 		CHECK_STATUS(&st, right, 10 + right, MPI_CHAR, sizes[i]);
 		CHECK_BYTES(b, (size_t)sizes[i], chk_seed(right, i, 1, 0));
 		/* self */
-		MPI_Sendrecv(b, sizes[i], MPI_CHAR, chk_rank, 6, a, (int)most, MPI_CHAR, chk_rank, 6, MPI_COMM_WORLD, &st);
+		MPI_Sendrecv(b, sizes[i], MPI_CHAR, chk_rank, 6, a, (int)most, MPI_CHAR, chk_rank, 6,
+			MPI_COMM_WORLD, &st);
 		CHECK_STATUS(&st, chk_rank, 6, MPI_CHAR, sizes[i]);
 		CHECK_BYTES(a, (size_t)sizes[i], chk_seed(right, i, 1, 0));
-		MPI_Sendrecv_replace(a, sizes[i], MPI_CHAR, chk_rank, 7, MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, &st);
+		MPI_Sendrecv_replace(
+			a, sizes[i], MPI_CHAR, chk_rank, 7, MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, &st);
 		CHECK_BYTES(a, (size_t)sizes[i], chk_seed(right, i, 1, 0));
 		free(a);
 		free(b);
@@ -41,14 +44,15 @@ int main(int argc, char **argv)
 	/* once around the ring, every rank adds: at the end each has its own token back */
 	token = chk_rank;
 	for (int i = 0; i < chk_size; i++) {
-		MPI_Sendrecv_replace(&token, 1, MPI_LONG, right, 8, left, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		MPI_Sendrecv_replace(
+			&token, 1, MPI_LONG, right, 8, left, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 		token += 1000 * chk_rank;
 	}
 	CHECK_EQ(token, chk_rank + 1000L * (chk_size * (chk_size - 1) / 2));
 	/* a chain: nobody before the first, nobody after the last */
 	in = -5;
-	MPI_Sendrecv(&token, 1, MPI_LONG, chk_rank + 1 < chk_size ? right : MPI_PROC_NULL, 9, &in, 1, MPI_LONG,
-	             chk_rank ? left : MPI_PROC_NULL, 9, MPI_COMM_WORLD, &st);
+	MPI_Sendrecv(&token, 1, MPI_LONG, chk_rank + 1 < chk_size ? right : MPI_PROC_NULL, 9, &in, 1,
+		MPI_LONG, chk_rank ? left : MPI_PROC_NULL, 9, MPI_COMM_WORLD, &st);
 	CHECK_EQ(in, chk_rank ? left + 1000L * (chk_size * (chk_size - 1) / 2) : -5);
 	CHECK_EQ(st.MPI_SOURCE, chk_rank ? left : MPI_PROC_NULL);
 	/* strided in place */

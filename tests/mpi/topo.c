@@ -11,10 +11,11 @@ static int periods_of(int dim, int variant)
 
 static void cart(int ndims, int variant)
 {
-	int dims[3] = {0, 0, 0}, per[3], used = 1, r, n, c[3], d2[3], p2[3], c2[3], kind, x;
+	int dims[3] = { 0, 0, 0 }, per[3], used = 1, r, n, c[3], d2[3], p2[3], c2[3], kind, x;
 	MPI_Comm cc, sub;
 
-	MPI_Dims_create(chk_size - (variant & 1 && chk_size > 2), ndims, dims); /* sometimes one rank is left over */
+	MPI_Dims_create(
+		chk_size - (variant & 1 && chk_size > 2), ndims, dims); /* sometimes one rank is left over */
 	for (int i = 0; i < ndims; i++) {
 		per[i] = periods_of(i, variant);
 		used *= dims[i];
@@ -75,7 +76,8 @@ static void cart(int ndims, int variant)
 			CHECK_EQ(got, src == MPI_PROC_NULL ? -7 : src);
 		}
 	/* sub-grids: keep the first dimension, then all but the first */
-	for (int v = 0; v < 1 + (ndims > 1); v++) { /* MPICH 4.0.2 gives MPI_COMM_NULL when no dimension is kept */
+	for (int v = 0; v < 1 + (ndims > 1);
+		v++) { /* MPICH 4.0.2 gives MPI_COMM_NULL when no dimension is kept */
 		int keep[3], sn, sr, want_n = 1, want_r = 0, sum;
 
 		for (int i = 0; i < ndims; i++) {
@@ -109,7 +111,8 @@ static void cart(int ndims, int variant)
 /* A star: rank 0 is the neighbour of all. */
 static void graph(void)
 {
-	int n = chk_size, *index = chk_alloc(sizeof(int) * (size_t)n), *edges = chk_alloc(sizeof(int) * 2 * (size_t)n), e = 0;
+	int n = chk_size, *index = chk_alloc(sizeof(int) * (size_t)n),
+	    *edges = chk_alloc(sizeof(int) * 2 * (size_t)n), e = 0;
 	int k, a, b, *nb = chk_alloc(sizeof(int) * (size_t)n), kind, r;
 	MPI_Comm g;
 
@@ -158,7 +161,8 @@ static void dist_graph(int general)
 	}
 	if (general) {
 		int *src = chk_alloc(sizeof(int) * (size_t)n), *deg = chk_alloc(sizeof(int) * (size_t)n);
-		int *dst = chk_alloc(sizeof(int) * 2 * (size_t)n), *w = chk_alloc(sizeof(int) * 2 * (size_t)n);
+		int *dst = chk_alloc(sizeof(int) * 2 * (size_t)n),
+		    *w = chk_alloc(sizeof(int) * 2 * (size_t)n);
 
 		for (int s = 0; s < n; s++) {
 			src[s] = s;
@@ -192,7 +196,7 @@ static void dist_graph(int general)
 
 int main(int argc, char **argv)
 {
-	int dims[2] = {0, 0}, kind;
+	int dims[2] = { 0, 0 }, kind;
 
 	chk_begin(&argc, &argv, "topo", 1);
 	MPI_Topo_test(MPI_COMM_WORLD, &kind);

@@ -10,7 +10,8 @@ static int right, left;
 /* Sends n ints to the right with tag 1, then a good message with tag 2; the receive takes only m. */
 static void one(int n, int m, int how, int src)
 {
-	int *out = chk_alloc(sizeof(int) * (size_t)n), *in = chk_alloc(sizeof(int) * (size_t)n), after = -1, rc, flag, dirty = 0;
+	int *out = chk_alloc(sizeof(int) * (size_t)n), *in = chk_alloc(sizeof(int) * (size_t)n), after = -1,
+	    rc, flag, dirty = 0;
 	MPI_Request q[2], r[2];
 	MPI_Status st[2];
 
@@ -68,7 +69,8 @@ static void one(int n, int m, int how, int src)
 
 int main(int argc, char **argv)
 {
-	static const int n[][2] = {{2, 1}, {3, 0}, {1000, 999}, {70000, 3}, {70000, 69999}, {400000, 399999}, {400000, 1}};
+	static const int n[][2] = { { 2, 1 }, { 3, 0 }, { 1000, 999 }, { 70000, 3 }, { 70000, 69999 },
+		{ 400000, 399999 }, { 400000, 1 } };
 	int in[4], rc;
 	MPI_Status st;
 
@@ -82,7 +84,7 @@ int main(int argc, char **argv)
 
 	/* the sender of a too long message knows nothing of it, also when it waits for the match */
 	MPI_Request q;
-	int out[4] = {1, 2, 3, 4};
+	int out[4] = { 1, 2, 3, 4 };
 	MPI_Irecv(in, 2, MPI_INT, left, 3, MPI_COMM_WORLD, &q);
 	CHECK_EQ(MPI_Ssend(out, 4, MPI_INT, right, 3, MPI_COMM_WORLD), MPI_SUCCESS);
 	rc = MPI_Wait(&q, &st);
