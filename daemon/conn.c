@@ -1,9 +1,9 @@
 /* conn.c: see conn.h.
  *
- * Design. The queue is a list of blocks: byte blocks, into which small frames are copied one behind the other, and
- * segment blocks, which are written from where they lie. A flush gathers up to IOV_BLOCKS of them for one writev by
- * uv_try_write; when the socket is full the rest of what was gathered is given to uv_write, and its completion
- * continues. Blocks that libuv writes are never appended to.
+ * Design. The queue is a list of blocks: byte blocks, into which small frames are copied one behind the
+ * other, and segment blocks, which are written from where they lie. A flush gathers up to IOV_BLOCKS of
+ * them for one writev by uv_try_write; when the socket is full the rest of what was gathered is given to
+ * uv_write, and its completion continues. Blocks that libuv writes are never appended to.
  */
 #include "conn.h"
 
@@ -16,7 +16,7 @@
 #include "pacxd.h"
 
 #define BLOCK_BYTES 65536 /* of a byte block: some 30 full envelopes, hundreds of bare headers */
-#define IOV_BLOCKS 64
+#define IOV_BLOCKS  64
 
 struct block {
 	struct px_list l;

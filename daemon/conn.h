@@ -1,11 +1,13 @@
-/* conn.h: one TCP connection on libuv: a write queue that leaves in few system calls, and reading into memory that
- * the owner names.
+/* conn.h: one TCP connection on libuv: a write queue that leaves in few system calls, and reading into
+ * memory that the owner names.
  *
  * Used by handshakes (conn_dial.c, listen.c) and links (link.c, role_in.c). Lifetime:
- *  1. pxd_conn_new makes it; pxd_conn_close ends it, once, from anywhere; it frees itself when libuv lets go of it.
+ *  1. pxd_conn_new makes it; pxd_conn_close ends it, once, from anywhere; it frees itself when libuv lets
+ *     go of it.
  *  2. After pxd_conn_close no function of ops is called, and the owner must not touch the connection.
  *  3. ops->lost is called at most once, for the end of the stream or any error; the owner then closes.
- *  4. Queued bytes are sent by pxd_conn_flush, not before. Segments go back to their pool when written or closed.
+ *  4. Queued bytes are sent by pxd_conn_flush, not before. Segments go back to their pool when written or
+ *     closed.
  * It knows no frames and no MPI.
  */
 #ifndef PXD_CONN_H
@@ -42,7 +44,7 @@ struct pxd_conn {
 	bool half;            /* has been shut down */
 	bool closing, dead;
 	uint64_t bytes_out, writes; /* statistics: bytes given to the kernel, system calls for them */
-	char peer[80];        /* "127.0.0.1:31000" */
+	char peer[80];              /* "127.0.0.1:31000" */
 };
 
 /* pxd_conn_new: NULL: out of memory. The socket does not exist yet: accept into it or connect it. */

@@ -56,7 +56,8 @@ static void hand_room(struct pxd_conn *c, uv_buf_t *buf)
 {
 	struct pxd_dial *dial = c->owner;
 
-	*buf = uv_buf_init((char *)dial->hand.buf + dial->hand.n, (unsigned)(sizeof dial->hand.buf - dial->hand.n));
+	*buf = uv_buf_init(
+		(char *)dial->hand.buf + dial->hand.n, (unsigned)(sizeof dial->hand.buf - dial->hand.n));
 }
 
 static void accepted(struct pxd_dial *dial, const struct px_hello *hello)
@@ -66,9 +67,12 @@ static void accepted(struct pxd_dial *dial, const struct px_hello *hello)
 	int rc = px_hello_check(&d->hello, hello, why, sizeof why);
 	struct pxd_conn *c = dial->conn;
 
-	if (rc == 0 && (hello->site != dial->peer || strcmp(hello->name, pxd_site_name(d, dial->peer)) != 0)) {
-		snprintf(why, sizeof why, "expected site %s, found site %s; use the same hostfile on all sites, "
-			"with one port for each", pxd_site_name(d, dial->peer), hello->name);
+	if (rc == 0 &&
+		(hello->site != dial->peer || strcmp(hello->name, pxd_site_name(d, dial->peer)) != 0)) {
+		snprintf(why, sizeof why,
+			"expected site %s, found site %s; use the same hostfile on all sites, "
+			"with one port for each",
+			pxd_site_name(d, dial->peer), hello->name);
 		rc = PX_ESITE;
 	}
 	if (rc < 0) {
@@ -96,16 +100,16 @@ static void hand_got(struct pxd_conn *c, uint8_t *base, size_t n)
 	if (rc == PX_ESHORT)
 		return;
 	if (rc == PX_EVERSION) {
-		pxd_fail(dial->d, PXD_EXIT_START, "site %s at %s: %s", pxd_site_name(dial->d, dial->peer), c->peer,
-			reason);
+		pxd_fail(dial->d, PXD_EXIT_START, "site %s at %s: %s", pxd_site_name(dial->d, dial->peer),
+			c->peer, reason);
 	} else if (rc < 0) {
 		/* Not PACX: perhaps something else has the port for the moment. The status line shows it. */
 		snprintf(text, sizeof text, "%.60s: %.90s", c->peer, reason);
 		drop(dial, text);
 		next_address(dial);
 	} else if (type == PX_F_REFUSE) {
-		pxd_fail(dial->d, PXD_EXIT_START, "site %s (%s) refused us: %s", pxd_site_name(dial->d, dial->peer),
-			c->peer, reason);
+		pxd_fail(dial->d, PXD_EXIT_START, "site %s (%s) refused us: %s",
+			pxd_site_name(dial->d, dial->peer), c->peer, reason);
 	} else {
 		accepted(dial, &hello);
 	}
@@ -116,7 +120,8 @@ static void hand_lost(struct pxd_conn *c, int err)
 	struct pxd_dial *dial = c->owner;
 	char text[160];
 
-	snprintf(text, sizeof text, "%s: %s", c->peer, err == UV_EOF ? "it closed the connection" : uv_strerror(err));
+	snprintf(text, sizeof text, "%s: %s", c->peer,
+		err == UV_EOF ? "it closed the connection" : uv_strerror(err));
 	drop(dial, text);
 	next_address(dial);
 }

@@ -1,8 +1,9 @@
-/* conn_dial.h: the dialling side of a link: from a peer site's name in the hostfile to an accepted connection.
+/* conn_dial.h: the dialling side of a link: from a peer site's name in the hostfile to an accepted
+ * connection.
  *
- * Owned by role out, one per peer. Resolves, connects to each address in turn, greets, and tries again with growing
- * pauses until it is closed: the deadline is the owner's. Whatever went wrong last is in `why`. A peer that
- * refuses us, or has another version or job, ends the job through pxd_fail. Never blocks.
+ * Owned by role out, one per peer. Resolves, connects to each address in turn, greets, and tries again with
+ * growing pauses until it is closed: the deadline is the owner's. Whatever went wrong last is in `why`. A
+ * peer that refuses us, or has another version or job, ends the job through pxd_fail. Never blocks.
  */
 #ifndef PXD_CONN_DIAL_H
 #define PXD_CONN_DIAL_H
@@ -27,7 +28,8 @@ struct pxd_dial {
 	struct pxd_hand hand;
 };
 
-int pxd_dial_open(struct pxd_dial *dial, struct pxd *d, int peer); /* up and owner are set before; 0 or PX_E... */
+int pxd_dial_open(
+	struct pxd_dial *dial, struct pxd *d, int peer); /* up and owner are set before; 0 or PX_E... */
 void pxd_dial_close(struct pxd_dial *dial); /* asynchronous; the memory must live until the loop is closed */
 
 #endif

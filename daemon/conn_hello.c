@@ -21,8 +21,9 @@ static int malformed(int rc, const struct pxd_hand *h, const char *what, char *r
 	char text[24];
 
 	if (rc == PX_EVERSION) {
-		snprintf(reason, PXD_REASON, "protocol version %u met version %u; install the same PACX on all sites",
-			h->n > 2 ? h->buf[2] : 0u, PX_PROTOCOL_VERSION);
+		snprintf(reason, PXD_REASON,
+			"protocol version %u met version %u; install the same PACX on all sites",
+			h->n > 2 ? h->buf[2] : 0u, (unsigned)PX_PROTOCOL_VERSION);
 		return PX_EVERSION;
 	}
 	pxd_text_clean(h->buf, h->n < sizeof text - 1 ? h->n : sizeof text - 1, text, sizeof text);
@@ -63,8 +64,9 @@ int pxd_hand_get(const struct pxd_hand *h, int *type, struct px_hello *hello, ch
 	memset(hello, 0, sizeof *hello);
 	rc = px_hello_get(body, (size_t)f.body, hello);
 	if (rc == PX_EVERSION) {
-		snprintf(reason, PXD_REASON, "protocol version %u met version %u; install the same PACX on all sites",
-			hello->protocol, PX_PROTOCOL_VERSION);
+		snprintf(reason, PXD_REASON,
+			"protocol version %u met version %u; install the same PACX on all sites",
+			hello->protocol, (unsigned)PX_PROTOCOL_VERSION);
 		return PX_EVERSION;
 	}
 	if (rc < 0) {

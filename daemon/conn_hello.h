@@ -1,7 +1,7 @@
 /* conn_hello.h: the handshake's bytes: one HELLO or REFUSE frame each way, in bounded memory.
  *
- * Used by the dialling side (conn_dial.c) and the listening side (listen.c). A struct pxd_hand collects what an
- * unknown peer sends, never more than one frame of a hello. Knows no sockets beyond pxd_conn_put.
+ * Used by the dialling side (conn_dial.c) and the listening side (listen.c). A struct pxd_hand collects
+ * what an unknown peer sends, never more than one frame of a hello. Knows no sockets beyond pxd_conn_put.
  */
 #ifndef PXD_CONN_HELLO_H
 #define PXD_CONN_HELLO_H
@@ -12,9 +12,9 @@
 #include "frame.h"
 #include "hello.h"
 
-#define PXD_HAND_MS 10000 /* from the connection to the accepted hello */
+#define PXD_HAND_MS  10000 /* from the connection to the accepted hello */
 #define PXD_HAND_MAX (PX_FRAME_SIZE + PX_HELLO_MAX)
-#define PXD_REASON 512 /* longest reason sent or shown, with its NUL */
+#define PXD_REASON   512 /* longest reason sent or shown, with its NUL */
 
 struct pxd_conn;
 
@@ -23,8 +23,8 @@ struct pxd_hand {
 	size_t n;
 };
 
-/* pxd_hand_get: what has arrived. 0: a frame, HELLO (in *hello) or REFUSE (in reason, fit for a log); *type says which.
- * PX_ESHORT: more is needed. PX_EVERSION, PX_EPROTO, with a sentence in reason. */
+/* pxd_hand_get: what has arrived. 0: a frame, HELLO (in *hello) or REFUSE (in reason, fit for a log); *type
+ * says which. PX_ESHORT: more is needed. PX_EVERSION, PX_EPROTO, with a sentence in reason. */
 int pxd_hand_get(const struct pxd_hand *h, int *type, struct px_hello *hello, char *reason);
 /* pxd_hand_put_hello, pxd_hand_put_refuse: queue the frame and write it. 0, PX_E... */
 int pxd_hand_put_hello(struct pxd_conn *c, const struct px_hello *hello);

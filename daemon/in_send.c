@@ -1,7 +1,8 @@
 /* in_send.c: see in_send.h.
  *
- * Design. Envelopes are small enough for both vendors' eager protocols: they complete nearly at once, whatever the
- * rank does, and are looked at in the order sent. Segments are sent with Issend, so that completion says
+ * Design. Envelopes are small enough for both vendors' eager protocols: they complete nearly at once,
+ * whatever the rank does, and are looked at in the order sent. Segments are sent with Issend, so that
+ * completion says
  * "matched": only then may the tag of the message be used again.
  */
 #include "in_send.h"
@@ -12,8 +13,8 @@
 #include "vendor.h"
 
 #define SPARE_ENVELOPES 256
-#define SPARE_SEGS 64
-#define TURN 32 /* long messages looked at per poll */
+#define SPARE_SEGS      64
+#define TURN            32 /* long messages looked at per poll */
 
 struct part {
 	struct px_list l;
@@ -93,8 +94,8 @@ int pxd_envelope_send(struct pxd_sends *s, struct pxd_envelope *e, const struct 
 	}
 	px_frame_put(f, e->bytes);
 	e->len = PX_FRAME_SIZE + (int)f->body;
-	if (px_n.Isend(e->bytes, e->len, MPI_BYTE, s->d->map.native_of[rank], PX_TAG_DOWN, s->d->map.relay, &e->req) !=
-	    MPI_SUCCESS) {
+	if (px_n.Isend(e->bytes, e->len, MPI_BYTE, s->d->map.native_of[rank], PX_TAG_DOWN, s->d->map.relay,
+		    &e->req) != MPI_SUCCESS) {
 		pxd_envelope_put(s, e);
 		return PX_EMPI;
 	}
@@ -188,8 +189,8 @@ int pxd_in_long_part(struct pxd_sends *s, struct pxd_in_long *m, struct pxd_seg 
 			long_free(s, m);
 		return PX_OK;
 	}
-	if (!p || px_n.Issend(seg->data, (int)seg->len, MPI_BYTE, s->d->map.native_of[m->rank], m->tag, s->d->map.relay,
-			      &p->req) != MPI_SUCCESS) {
+	if (!p || px_n.Issend(seg->data, (int)seg->len, MPI_BYTE, s->d->map.native_of[m->rank], m->tag,
+			  s->d->map.relay, &p->req) != MPI_SUCCESS) {
 		pxd_seg_put(seg);
 		free(p);
 		return p ? PX_EMPI : PX_ENOMEM;

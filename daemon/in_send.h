@@ -1,4 +1,5 @@
-/* in_send.h: native sends to the local ranks: envelopes in order, segments of long messages, tags, completion.
+/* in_send.h: native sends to the local ranks: envelopes in order, segments of long messages, tags,
+ * completion.
  *
  * Owned by role in, which hands over what the links bring. Every native call here is nonblocking. What a
  * rank does not receive stays here: bounded by nothing yet (credits come later), but counted.
@@ -25,16 +26,16 @@ struct pxd_envelope {
 
 /* A long message whose segments are on their way. */
 struct pxd_in_long {
-	struct px_list l; /* in sends->active when parts are pending */
+	struct px_list l;     /* in sends->active when parts are pending */
 	struct px_list parts; /* Issends in order */
 	uint64_t key;
-	uint64_t next;    /* offset of the segment that must come next */
+	uint64_t next; /* offset of the segment that must come next */
 	uint64_t total;
 	uint32_t seg;
 	uint32_t src;
-	int rank;         /* local rank */
+	int rank; /* local rank */
 	int tag;
-	bool drop;        /* the rank has finished before: nothing is sent */
+	bool drop; /* the rank has finished before: nothing is sent */
 };
 
 struct pxd_rank {
@@ -44,14 +45,14 @@ struct pxd_rank {
 
 struct pxd_sends {
 	struct pxd *d;
-	struct pxd_rank *rank;      /* [nranks] */
-	struct px_list envelopes;   /* in the order sent */
-	struct px_list spare;       /* envelopes for reuse */
+	struct pxd_rank *rank;    /* [nranks] */
+	struct px_list envelopes; /* in the order sent */
+	struct px_list spare;     /* envelopes for reuse */
 	unsigned nspare;
-	struct px_map *longs;       /* src, msg -> pxd_in_long, until its last segment has come */
-	struct px_list active;      /* pxd_in_long with parts */
+	struct px_map *longs;  /* src, msg -> pxd_in_long, until its last segment has come */
+	struct px_list active; /* pxd_in_long with parts */
 	unsigned nlongs, nactive, nenvelopes;
-	int *tags;                  /* stack of free ones */
+	int *tags; /* stack of free ones */
 	int ntags, tags_made;
 	struct pxd_segs segs;
 	uint64_t envelope_peak, dropped;
@@ -63,8 +64,8 @@ void pxd_sends_fini(struct pxd_sends *s);
 /* pxd_envelope_take: a buffer for an envelope to be filled; NULL: out of memory. Put it back, or send it. */
 struct pxd_envelope *pxd_envelope_take(struct pxd_sends *s);
 void pxd_envelope_put(struct pxd_sends *s, struct pxd_envelope *e);
-/* pxd_envelope_send: header f, body already at e->bytes + PX_FRAME_SIZE, to local rank. Takes e, also on error.
- * Nothing is sent to a rank that has finished. 0 or PX_EMPI. */
+/* pxd_envelope_send: header f, body already at e->bytes + PX_FRAME_SIZE, to local rank. Takes e, also on
+ * error. Nothing is sent to a rank that has finished. 0 or PX_EMPI. */
 int pxd_envelope_send(struct pxd_sends *s, struct pxd_envelope *e, const struct px_frame *f, int rank);
 
 /* pxd_in_long_add: message f is announced: choose its tag, send the announcement in e (taken). 0, PX_ENOMEM,

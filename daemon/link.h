@@ -1,7 +1,8 @@
-/* link.h: a directed pair of sites, as the out-daemon of the first sees it: counters, sequence numbers, queue.
+/* link.h: a directed pair of sites, as the out-daemon of the first sees it: counters, sequence numbers,
+ * queue.
  *
- * Owned by role out, one per peer. Frames are numbered here and queued on the link's connection; link_flush sends
- * what one turn of the loop has queued. (The receiving end of a link is struct in_link in role_in.c.)
+ * Owned by role out, one per peer. Frames are numbered here and queued on the link's connection; link_flush
+ * sends what one turn of the loop has queued. (The receiving end of a link is struct in_link in role_in.c.)
  * Later: several streams, retained frames for resume, credits.
  */
 #ifndef PXD_LINK_H
@@ -14,13 +15,13 @@
 /* A link with more bytes queued than HIGH gets no new segments until it is below LOW: memory stays small, and
  * the pipe never runs dry, because LOW is more than a socket takes at once on most paths. */
 #define PXD_LINK_HIGH (4u << 20)
-#define PXD_LINK_LOW (2u << 20)
+#define PXD_LINK_LOW  (2u << 20)
 
 enum pxd_link_state {
 	PXD_LINK_WAITING, /* no connection yet */
 	PXD_LINK_UP,
-	PXD_LINK_BYE,     /* BYE is queued or sent */
-	PXD_LINK_GONE,    /* lost or closed */
+	PXD_LINK_BYE,  /* BYE is queued or sent */
+	PXD_LINK_GONE, /* lost or closed */
 };
 
 struct pxd_counters {

@@ -14,11 +14,11 @@
 #include "err.h"
 #include "wait.h"
 
-#define BACKLOG 128
-#define LINGER_MS 1000   /* a refused peer has this long to read why */
+#define BACKLOG    128
+#define LINGER_MS  1000  /* a refused peer has this long to read why */
 #define LINGER_MAX 65536 /* and may send this much meanwhile */
-#define LOG_BURST 10.0
-#define LOG_PER_S 0.5
+#define LOG_BURST  10.0
+#define LOG_PER_S  0.5
 
 /* A connection before its hello, or one that has been refused and shall read why. */
 struct half {
@@ -53,7 +53,8 @@ static void stranger_log(struct pxd_listen *l, const char *fmt, ...)
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	if (l->unsaid)
-		px_log(PX_LOG_WARN, "%s (and %llu more such events, not shown)", text, (unsigned long long)l->unsaid);
+		px_log(PX_LOG_WARN, "%s (and %llu more such events, not shown)", text,
+			(unsigned long long)l->unsaid);
 	else
 		px_log(PX_LOG_WARN, "%s", text);
 	l->unsaid = 0;
@@ -84,7 +85,8 @@ static void on_limit(uv_timer_t *t)
 
 	pxd_of(t->loop)->events++;
 	if (!h->refused)
-		stranger_log(h->listen, "closed a connection from %s: it sent %zu bytes but no complete HELLO within %d s",
+		stranger_log(h->listen,
+			"closed a connection from %s: it sent %zu bytes but no complete HELLO within %d s",
 			h->conn->peer, h->hand.n, PXD_HAND_MS / 1000);
 	half_close(h);
 }
@@ -110,7 +112,8 @@ static void half_room(struct pxd_conn *c, uv_buf_t *buf)
 	if (h->refused)
 		*buf = uv_buf_init((char *)waste, sizeof waste);
 	else
-		*buf = uv_buf_init((char *)h->hand.buf + h->hand.n, (unsigned)(sizeof h->hand.buf - h->hand.n));
+		*buf = uv_buf_init(
+			(char *)h->hand.buf + h->hand.n, (unsigned)(sizeof h->hand.buf - h->hand.n));
 }
 
 static void half_got(struct pxd_conn *c, uint8_t *base, size_t n)
@@ -159,8 +162,8 @@ static void half_lost(struct pxd_conn *c, int err)
 
 	/* A connection without a byte is a port scan, or a test whether we live. */
 	if (!h->refused && h->hand.n > 0)
-		stranger_log(h->listen, "lost a connection from %s before its HELLO was complete: %s", c->peer,
-			err == UV_EOF ? "it closed" : uv_strerror(err));
+		stranger_log(h->listen, "lost a connection from %s before its HELLO was complete: %s",
+			c->peer, err == UV_EOF ? "it closed" : uv_strerror(err));
 	half_close(h);
 }
 
@@ -183,7 +186,8 @@ static void on_connection(uv_stream_t *server, int status)
 	if (uv_accept(server, (uv_stream_t *)&c->tcp) < 0)
 		goto close;
 	if (l->nhalf >= PXD_HALF_OPEN) {
-		stranger_log(l, "closed a connection at once: %d others are waiting for their HELLO", l->nhalf);
+		stranger_log(
+			l, "closed a connection at once: %d others are waiting for their HELLO", l->nhalf);
 		goto close;
 	}
 	h = calloc(1, sizeof *h);
@@ -204,8 +208,9 @@ close:
 	pxd_conn_close(c);
 }
 
-/* A bound socket for address a, or -errno. pacxrun may hold the port for us, bound but not listening: then SO_REUSEPORT
- * is needed. It comes second, because with it a second daemon on the same port would go unnoticed. */
+/* A bound socket for address a, or -errno. pacxrun may hold the port for us, bound but not listening: then
+ * SO_REUSEPORT is needed. It comes second, because with it a second daemon on the same port would go
+ * unnoticed. */
 static int bound_socket(const struct addrinfo *a)
 {
 	int one = 1, fd = -1, rc;
@@ -215,9 +220,10 @@ static int bound_socket(const struct addrinfo *a)
 		if (fd < 0)
 			return -errno;
 		if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0 &&
-		    (a->ai_family != AF_INET6 || setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one) == 0) &&
-		    (!reuse || setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one) == 0) &&
-		    bind(fd, a->ai_addr, a->ai_addrlen) == 0)
+			(a->ai_family != AF_INET6 ||
+				setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one) == 0) &&
+			(!reuse || setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one) == 0) &&
+			bind(fd, a->ai_addr, a->ai_addrlen) == 0)
 			return fd;
 		rc = -errno;
 		close(fd);
@@ -252,7 +258,8 @@ static int listen_at(struct pxd_listen *l, const struct addrinfo *a)
 int pxd_listen_open(struct pxd_listen *l, struct pxd *d)
 {
 	const struct pxd_site *s = &d->hosts->sites[d->self];
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV }, *list = NULL;
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV },
+			*list = NULL;
 	char port[12];
 	int rc, good = 0, bad = 0;
 
@@ -263,8 +270,10 @@ int pxd_listen_open(struct pxd_listen *l, struct pxd *d)
 	snprintf(port, sizeof port, "%d", s->bind_port);
 	rc = getaddrinfo(s->bind_host, port, &hints, &list);
 	if (rc != 0) {
-		pxd_fail(d, PXD_EXIT_CONFIG, "cannot find the address %s, where this site shall listen: %s; "
-			"name an address of this machine with bind: in the hostfile", s->bind_host, gai_strerror(rc));
+		pxd_fail(d, PXD_EXIT_CONFIG,
+			"cannot find the address %s, where this site shall listen: %s; "
+			"name an address of this machine with bind: in the hostfile",
+			s->bind_host, gai_strerror(rc));
 		return PX_ECONF;
 	}
 	for (struct addrinfo *a = list; a && l->nsocks < PXD_LISTEN_ADDRS; a = a->ai_next) {
@@ -278,8 +287,9 @@ int pxd_listen_open(struct pxd_listen *l, struct pxd *d)
 	if (good)
 		return PX_OK;
 	pxd_fail(d, PXD_EXIT_CONFIG, "cannot listen on %s port %d: %s; %s", s->bind_host, s->bind_port,
-		uv_strerror(bad), bad == UV_EADDRINUSE ? "another process has this port: choose another one in the hostfile"
-						       : "name an address of this machine with bind: in the hostfile");
+		uv_strerror(bad),
+		bad == UV_EADDRINUSE ? "another process has this port: choose another one in the hostfile"
+				     : "name an address of this machine with bind: in the hostfile");
 	return PX_ECONF;
 }
 
@@ -288,6 +298,5 @@ void pxd_listen_close(struct pxd_listen *l)
 	for (int i = 0; i < l->nsocks; i++)
 		if (!uv_is_closing((uv_handle_t *)&l->sock[i]))
 			uv_close((uv_handle_t *)&l->sock[i], NULL);
-	px_list_each(it, &l->half)
-		half_close(px_list_entry(it, struct half, l));
+	px_list_each(it, &l->half) half_close(px_list_entry(it, struct half, l));
 }

@@ -1,7 +1,7 @@
 /* out_long.c: see out_long.h.
  *
- * Design. The native receives of a message are a small ring: `posted` counts those started, `done` those complete,
- * at most PXD_OUT_AHEAD lie between. They match in order, as all have the same source and tag.
+ * Design. The native receives of a message are a small ring: `posted` counts those started, `done` those
+ * complete, at most PXD_OUT_AHEAD lie between. They match in order, as all have the same source and tag.
  */
 #include "out_long.h"
 
@@ -65,7 +65,7 @@ static bool receives_post(struct pxd_out_longs *o, struct out_long *m)
 		if (!s)
 			break; /* others give theirs back as their links take them */
 		if (px_n.Irecv(s->data, (int)s->len, MPI_BYTE, m->from, (int)m->f.local, o->d->map.relay,
-			       &m->slot[k].req) != MPI_SUCCESS) {
+			    &m->slot[k].req) != MPI_SUCCESS) {
 			pxd_seg_put(s);
 			pxd_fail(o->d, PXD_EXIT_INTERNAL, "a native receive from rank %u failed", m->f.src);
 			return true;
@@ -97,8 +97,8 @@ static bool segments_forward(struct pxd_out_longs *o, struct out_long *m)
 		some = true;
 		px_n.Get_count(&st, MPI_BYTE, &len);
 		if (len != (int)s->len) {
-			pxd_fail(o->d, PXD_EXIT_INTERNAL, "rank %u announced a segment of %u bytes and sent %d",
-				m->f.src, s->len, len);
+			pxd_fail(o->d, PXD_EXIT_INTERNAL,
+				"rank %u announced a segment of %u bytes and sent %d", m->f.src, s->len, len);
 			return true;
 		}
 		f.type = PX_F_SEG;

@@ -1,7 +1,8 @@
 /* out_long.h: long messages on their way from a rank to a link: native segments in, SEG frames out.
  *
- * Owned by role out. A segment leaves as soon as it has arrived, while the next ones are being received; nothing
- * waits for a whole message. All long messages get their turn; a link that is full stops only its own.
+ * Owned by role out. A segment leaves as soon as it has arrived, while the next ones are being received;
+ * nothing waits for a whole message. All long messages get their turn; a link that is full stops only its
+ * own.
  */
 #ifndef PXD_OUT_LONG_H
 #define PXD_OUT_LONG_H
@@ -9,8 +10,8 @@
 #include "link.h"
 #include "list.h"
 
-#define PXD_OUT_AHEAD 4       /* native receives under way per message: one arriving, the others posted */
-#define PXD_OUT_SEGS 256      /* buffers of a daemon, at most 1 MiB each */
+#define PXD_OUT_AHEAD 4   /* native receives under way per message: one arriving, the others posted */
+#define PXD_OUT_SEGS  256 /* buffers of a daemon, at most 1 MiB each */
 
 struct pxd_out_longs {
 	struct pxd *d;

@@ -1,8 +1,8 @@
 /* pacxd.c: the relay daemon: a rank of a site's native job, in role out or in.
  *
  * main reads the hostfile from the environment, starts the native MPI, attaches, and runs the loop: poll
- * the native side, poll libuv, wait by the one policy. This is the one place where the process decides to end.
- * The waits are ppoll on libuv's own epoll descriptor, so that TCP wakes a napping daemon at once.
+ * the native side, poll libuv, wait by the one policy. This is the one place where the process decides to
+ * end. The waits are ppoll on libuv's own epoll descriptor, so that TCP wakes a napping daemon at once.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -60,8 +60,8 @@ static void process_prepare(void)
 		raise(SIGKILL);
 	sigaction(SIGTERM, &quiet, NULL);
 	sigaction(SIGPIPE, &ignore, NULL);
-	/* Some launchers bind each rank to a core; a daemon shares it with nobody's leave. The kernel cuts the set down to
-	 * what the job may use. */
+	/* Some launchers bind each rank to a core; a daemon shares it with nobody's leave. The kernel cuts
+	 * the set down to what the job may use. */
 	memset(&all, 0xff, sizeof all);
 	sched_setaffinity(0, sizeof all, &all);
 }
@@ -84,7 +84,8 @@ static int index_find(struct pxd *d)
 	index = order && strcmp(order, "first") == 0 ? rank : rank - (size - daemons);
 	if (index >= 0 && index < daemons)
 		return index;
-	pxd_fail(d, PXD_EXIT_CONFIG, "pacxd is native rank %d of %d, but the %d daemons have to be the %s ones", rank, size,
+	pxd_fail(d, PXD_EXIT_CONFIG,
+		"pacxd is native rank %d of %d, but the %d daemons have to be the %s ones", rank, size,
 		daemons, order && strcmp(order, "first") == 0 ? "first" : "last");
 	return PX_EINVAL;
 }
@@ -128,12 +129,14 @@ static int daemon_open(struct pxd *d)
 	px_log_init(who, PX_LOG_INFO);
 	px_wait_setup(d->map.procs_here, true);
 	if (d->map.gateways != 1) {
-		pxd_fail(d, PXD_EXIT_CONFIG, "%d gateways: this version has one pair of daemons per site", d->map.gateways);
+		pxd_fail(d, PXD_EXIT_CONFIG, "%d gateways: this version has one pair of daemons per site",
+			d->map.gateways);
 		return PX_ECONF;
 	}
 	/* One speaks for both: the out-daemon's Abort ends the in-daemon, too. */
 	if (index == 0 && d->map.nranks != d->hosts->sites[d->self].ranks) {
-		pxd_fail(d, PXD_EXIT_CONFIG, "site %s was started with %d application ranks, but the hostfile says %d",
+		pxd_fail(d, PXD_EXIT_CONFIG,
+			"site %s was started with %d application ranks, but the hostfile says %d",
 			pxd_site_name(d, d->self), d->map.nranks, d->hosts->sites[d->self].ranks);
 		return PX_ERANKS;
 	}
@@ -157,13 +160,14 @@ static void nap(struct pxd *d, uint64_t ns)
 		pxd_fail(d, PXD_EXIT_INTERNAL, "cannot wait for events: %s", strerror(errno));
 }
 
-/* Open MPI yields in each call that finds nothing, when cores are scarce. A loop with several such calls per turn would
- * give the core away several times for one look at each source: the loop's own policy yields once per turn. */
+/* Open MPI yields in each call that finds nothing, when cores are scarce. A loop with several such calls
+ * per turn would give the core away several times for one look at each source: the loop's own policy yields
+ * once per turn. */
 static void native_yield(bool on)
 {
 #ifdef OPEN_MPI
-	bool (*set)(bool) = (bool (*)(bool))(uintptr_t)dlsym(RTLD_DEFAULT,
-								"opal_progress_set_yield_when_idle");
+	bool (*set)(bool) =
+		(bool (*)(bool))(uintptr_t)dlsym(RTLD_DEFAULT, "opal_progress_set_yield_when_idle");
 	static bool before;
 
 	if (set && !on)

@@ -17,9 +17,9 @@
 
 /* Codes of the native Abort, and so usually of the launcher's exit status. An ABORT frame brings its own. */
 #define PXD_EXIT_INTERNAL 1 /* out of memory, native MPI error, malformed frame inside the site */
-#define PXD_EXIT_CONFIG 2   /* environment, hostfile, start command */
-#define PXD_EXIT_START 3    /* start deadline passed, refused by a peer */
-#define PXD_EXIT_LOST 4     /* a link was lost */
+#define PXD_EXIT_CONFIG   2 /* environment, hostfile, start command */
+#define PXD_EXIT_START    3 /* start deadline passed, refused by a peer */
+#define PXD_EXIT_LOST     4 /* a link was lost */
 #define PXD_EXIT_PROTOCOL 5 /* a peer broke the protocol */
 
 struct pxd;
@@ -27,12 +27,12 @@ struct pxd_conn;
 
 /* What a role gives the loop. */
 struct pxd_role {
-	int (*open)(struct pxd *d);   /* 0 or PX_E...; after an error pxd_fail has been called */
-	bool (*poll)(struct pxd *d);  /* native side; true when something happened */
-	bool (*done)(struct pxd *d);  /* nothing left to do: leave the loop */
+	int (*open)(struct pxd *d);     /* 0 or PX_E...; after an error pxd_fail has been called */
+	bool (*poll)(struct pxd *d);    /* native side; true when something happened */
+	bool (*done)(struct pxd *d);    /* nothing left to do: leave the loop */
 	bool (*pending)(struct pxd *d); /* the native side has to be polled soon; otherwise TCP wakes us */
-	void (*close)(struct pxd *d); /* before the loop is closed and the native Finalize */
-	void (*report)(struct pxd *d); /* statistics records on standard output */
+	void (*close)(struct pxd *d);   /* before the loop is closed and the native Finalize */
+	void (*report)(struct pxd *d);  /* statistics records on standard output */
 };
 extern const struct pxd_role pxd_role_out, pxd_role_in;
 
@@ -44,7 +44,7 @@ struct pxd {
 	struct px_site_map map;
 	struct px_hello hello; /* ours */
 	const struct pxd_role *role;
-	void *state; /* of the role */
+	void *state;      /* of the role */
 	uint64_t started; /* px_now_ns at start */
 	/* pxd_fail: the job ends. */
 	bool failed;

@@ -20,14 +20,16 @@ int pxd_world_start(struct pxd *d, const struct px_hello *hellos)
 		d->world.bytes = len > 0 ? malloc((size_t)len) : NULL;
 		if (!d->world.bytes || px_world_put(w, d->world.bytes, (size_t)len) != len) {
 			px_world_free(w);
-			pxd_fail(d, PXD_EXIT_INTERNAL, "cannot build the world map of %d sites", d->hosts->nsites);
+			pxd_fail(d, PXD_EXIT_INTERNAL, "cannot build the world map of %d sites",
+				d->hosts->nsites);
 			return PX_ENOMEM;
 		}
 		d->world.len = (int)len;
 		px_world_free(w);
 	}
 	d->world.state = PXD_WORLD_LENGTH;
-	if (px_n.Ibcast(&d->world.len, 1, MPI_INT, d->map.out[0], d->map.relay, &d->world.req) != MPI_SUCCESS) {
+	if (px_n.Ibcast(&d->world.len, 1, MPI_INT, d->map.out[0], d->map.relay, &d->world.req) !=
+		MPI_SUCCESS) {
 		pxd_fail(d, PXD_EXIT_INTERNAL, "cannot broadcast the world map inside the site");
 		return PX_EMPI;
 	}
@@ -53,8 +55,8 @@ bool pxd_world_poll(struct pxd *d)
 	}
 	if (!d->world.bytes && d->world.len > 0)
 		d->world.bytes = malloc((size_t)d->world.len);
-	if (!d->world.bytes || px_n.Ibcast(d->world.bytes, d->world.len, MPI_BYTE, d->map.out[0], d->map.relay,
-					   &d->world.req) != MPI_SUCCESS)
+	if (!d->world.bytes || px_n.Ibcast(d->world.bytes, d->world.len, MPI_BYTE, d->map.out[0],
+				       d->map.relay, &d->world.req) != MPI_SUCCESS)
 		pxd_fail(d, PXD_EXIT_INTERNAL, "the broadcast of the world map inside the site failed");
 	d->world.state = PXD_WORLD_BYTES;
 	return true;

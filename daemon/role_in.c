@@ -1,9 +1,9 @@
 /* role_in.c: role in: TCP in, native MPI out.
  *
- * Design. Each accepted connection is a link from one site with an incremental parser. Headers and short bodies are
- * read into one shared staging buffer; the body of a SEG frame is read straight into the segment buffer that the
- * native Issend then sends. What a link brings is handed to in_send.c at once. A link whose site is lost is not
- * reported at once: an ABORT may be on its way through another link, and knows more.
+ * Design. Each accepted connection is a link from one site with an incremental parser. Headers and short
+ * bodies are read into one shared staging buffer; the body of a SEG frame is read straight into the segment
+ * buffer that the native Issend then sends. What a link brings is handed to in_send.c at once. A link whose
+ * site is lost is not reported at once: an ABORT may be on its way through another link, and knows more.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,9 +22,10 @@
 #include "wait.h"
 
 #define STAGING 65536
-#define STAGING_BULK 4096 /* while segments come: little beyond the next header, as it would have to be copied */
-#define DONE_RING 4
-#define LOST_GRACE_MS 400
+#define STAGING_BULK                                                                                         \
+	4096 /* while segments come: little beyond the next header, as it would have to be copied */
+#define DONE_RING         4
+#define LOST_GRACE_MS     400
 #define DEADLINE_EXTRA_MS 2000 /* the out-daemons of both sites speak first */
 
 struct in_link {
@@ -34,12 +35,12 @@ struct in_link {
 	enum pxd_link_state state;
 	struct px_parser parser;
 	uint64_t seq;
-	bool skip;                 /* the body is not ours to look at */
-	bool bulk;                 /* the last frame was a segment */
-	struct pxd_envelope *env;  /* being filled */
-	struct pxd_seg *seg;       /* being filled */
-	struct pxd_in_long *msg;   /* of seg */
-	char reason[256];          /* of an ABORT */
+	bool skip;                /* the body is not ours to look at */
+	bool bulk;                /* the last frame was a segment */
+	struct pxd_envelope *env; /* being filled */
+	struct pxd_seg *seg;      /* being filled */
+	struct pxd_in_long *msg;  /* of seg */
+	char reason[256];         /* of an ABORT */
 	size_t nreason;
 	struct pxd_counters count;
 };
@@ -218,7 +219,8 @@ static void link_got(struct pxd_conn *c, uint8_t *base, size_t n)
 		else if (ev == PX_PARSE_END)
 			on_end(l);
 		else
-			broken(l, ev == PX_EVERSION ? "a frame of another protocol version" : "malformed frame");
+			broken(l, ev == PX_EVERSION ? "a frame of another protocol version"
+						    : "malformed frame");
 		at += used;
 		n -= used;
 	}
@@ -257,18 +259,20 @@ static int peer_judge(void *owner, const struct px_hello *h, char *why, size_t c
 	const struct pxd_site *s = &in->d->hosts->sites[h->site];
 
 	if (strcmp(s->name, h->name) != 0) {
-		snprintf(why, cap, "site %u is %s in the hostfile of site %s, but it says %s; use the same hostfile on "
-			"all sites", h->site, s->name, in->d->hello.name, h->name);
+		snprintf(why, cap,
+			"site %u is %s in the hostfile of site %s, but it says %s; use the same hostfile on "
+			"all sites",
+			h->site, s->name, in->d->hello.name, h->name);
 		return PX_ESITE;
 	}
 	if (h->nranks != (uint32_t)s->ranks) {
-		snprintf(why, cap, "site %s has %u ranks, but %d in the hostfile of site %s", h->name, h->nranks,
-			s->ranks, in->d->hello.name);
+		snprintf(why, cap, "site %s has %u ranks, but %d in the hostfile of site %s", h->name,
+			h->nranks, s->ranks, in->d->hello.name);
 		return PX_ERANKS;
 	}
 	if (h->gateways != 1 || h->streams != 1) {
-		snprintf(why, cap, "site %s has %u gateways and %u streams; this version knows 1 of each", h->name,
-			h->gateways, h->streams);
+		snprintf(why, cap, "site %s has %u gateways and %u streams; this version knows 1 of each",
+			h->name, h->gateways, h->streams);
 		return PX_EVERSION;
 	}
 	if (in->link[h->site].state != PXD_LINK_WAITING) {
@@ -288,7 +292,8 @@ static void peer_accepted(void *owner, struct pxd_conn *c, const struct px_hello
 	c->owner = l;
 	l->conn = c;
 	l->state = PXD_LINK_UP;
-	px_log(PX_LOG_DEBUG, "link from site %s (%s, %u ranks, %s) is up", h->name, c->peer, h->nranks, h->vendor);
+	px_log(PX_LOG_DEBUG, "link from site %s (%s, %u ranks, %s) is up", h->name, c->peer, h->nranks,
+		h->vendor);
 	if (--in->missing == 0)
 		uv_timer_stop(&in->deadline);
 }
@@ -302,10 +307,13 @@ static void on_deadline(uv_timer_t *t)
 	text[0] = '\0';
 	for (int i = 0; i < in->d->hosts->nsites && n < sizeof text; i++)
 		if (i != in->d->self && in->link[i].state == PXD_LINK_WAITING)
-			n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n ? ", " : "", pxd_site_name(in->d, i));
-	pxd_fail(in->d, PXD_EXIT_START, "start deadline of %g s passed: no connection came from %s; does a firewall keep "
-		"them from %s port %d?", (double)in->d->hosts->deadline_start_ms / 1000, text,
-		in->d->hosts->sites[in->d->self].host, in->d->hosts->sites[in->d->self].port);
+			n += (size_t)snprintf(
+				text + n, sizeof text - n, "%s%s", n ? ", " : "", pxd_site_name(in->d, i));
+	pxd_fail(in->d, PXD_EXIT_START,
+		"start deadline of %g s passed: no connection came from %s; does a firewall keep "
+		"them from %s port %d?",
+		(double)in->d->hosts->deadline_start_ms / 1000, text, in->d->hosts->sites[in->d->self].host,
+		in->d->hosts->sites[in->d->self].port);
 }
 
 /* A rank will receive nothing more: tell it how many envelopes are its own, so that it can take them all. */
@@ -317,8 +325,10 @@ static void fin_take(struct in *in, const uint8_t *frame, int len)
 	uint32_t rank;
 
 	if (px_frame_get(frame, (size_t)len, &f) < 0 || f.type != PX_F_FIN ||
-	    (rank = f.src - (uint32_t)self->base) >= (uint32_t)in->d->map.nranks || in->sends.rank[rank].fin) {
-		pxd_fail(in->d, PXD_EXIT_INTERNAL, "malformed or second FIN from a local rank; please report this");
+		(rank = f.src - (uint32_t)self->base) >= (uint32_t)in->d->map.nranks ||
+		in->sends.rank[rank].fin) {
+		pxd_fail(in->d, PXD_EXIT_INTERNAL,
+			"malformed or second FIN from a local rank; please report this");
 		return;
 	}
 	in->sends.rank[rank].fin = true;
@@ -366,8 +376,8 @@ static bool in_done(struct pxd *d)
 {
 	struct in *in = d->state;
 
-	return in->missing == 0 && in->open == 0 && in->nfin == d->map.nranks && !pxd_sends_pending(&in->sends) &&
-	       d->world.state == PXD_WORLD_DONE;
+	return in->missing == 0 && in->open == 0 && in->nfin == d->map.nranks &&
+	       !pxd_sends_pending(&in->sends) && d->world.state == PXD_WORLD_DONE;
 }
 
 static bool in_pending(struct pxd *d)
@@ -389,7 +399,7 @@ static int in_open(struct pxd *d)
 	in->d = d;
 	in->link = calloc((size_t)n, sizeof *in->link);
 	if (!in->link || pxd_sends_init(&in->sends, d) < 0 || uv_timer_init(&d->loop, &in->deadline) < 0 ||
-	    uv_timer_init(&d->loop, &in->lost) < 0)
+		uv_timer_init(&d->loop, &in->lost) < 0)
 		goto fail;
 	in->deadline.data = in->lost.data = in;
 	for (int i = 0; i < n; i++) {
@@ -399,9 +409,9 @@ static int in_open(struct pxd *d)
 	in->missing = in->open = n - 1;
 	for (int i = 0; i < DONE_RING; i++) {
 		rc = PX_EMPI;
-		if (px_n.Recv_init(in->done_buf[i], PX_FRAME_SIZE, MPI_BYTE, MPI_ANY_SOURCE, PX_TAG_DONE, d->map.relay,
-				   &in->done[i]) != MPI_SUCCESS ||
-		    px_n.Start(&in->done[i]) != MPI_SUCCESS)
+		if (px_n.Recv_init(in->done_buf[i], PX_FRAME_SIZE, MPI_BYTE, MPI_ANY_SOURCE, PX_TAG_DONE,
+			    d->map.relay, &in->done[i]) != MPI_SUCCESS ||
+			px_n.Start(&in->done[i]) != MPI_SUCCESS)
 			goto fail;
 	}
 	if (n > 1) {
@@ -411,7 +421,8 @@ static int in_open(struct pxd *d)
 		rc = pxd_listen_open(&in->listen, d);
 		if (rc < 0)
 			return rc;
-		uv_timer_start(&in->deadline, on_deadline, (uint64_t)d->hosts->deadline_start_ms + DEADLINE_EXTRA_MS, 0);
+		uv_timer_start(&in->deadline, on_deadline,
+			(uint64_t)d->hosts->deadline_start_ms + DEADLINE_EXTRA_MS, 0);
 	}
 	return pxd_world_start(d, NULL);
 fail:
@@ -459,12 +470,13 @@ static void in_report(struct pxd *d)
 		pxd_stats_quote(&b, pxd_site_name(d, i));
 		pxd_stats_add(&b, ",\"to\":");
 		pxd_stats_quote(&b, self);
-		pxd_stats_add(&b, ",\"messages\":%llu,\"payload_bytes\":%llu,\"wire_bytes\":%llu,\"frames\":%llu,"
+		pxd_stats_add(&b,
+			",\"messages\":%llu,\"payload_bytes\":%llu,\"wire_bytes\":%llu,\"frames\":%llu,"
 			"\"segment_peak_bytes\":%llu,\"envelope_peak\":%llu,\"dropped\":%llu}",
 			(unsigned long long)c->messages, (unsigned long long)c->payload_bytes,
 			(unsigned long long)c->wire_bytes, (unsigned long long)c->frames,
-			(unsigned long long)in->sends.segs.peak_bytes, (unsigned long long)in->sends.envelope_peak,
-			(unsigned long long)in->sends.dropped);
+			(unsigned long long)in->sends.segs.peak_bytes,
+			(unsigned long long)in->sends.envelope_peak, (unsigned long long)in->sends.dropped);
 		first = false;
 	}
 	pxd_stats_add(&b, "]}");

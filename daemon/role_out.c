@@ -1,11 +1,11 @@
 /* role_out.c: role out: native MPI in, TCP out.
  *
- * Design. Phases: DIALLING (a connection to every other site; status lines; start deadline), WORLD (broadcast of the
- * world map inside the site), RUNNING, LEAVING (all local ranks have finished: BYE on every link). Envelopes from ranks
- * arrive in a ring of posted receives and are handled strictly in ring order, which is the order in which the
- * native MPI matches them; so frames of one rank stay in order. Frames for one link that arrive in one turn leave in
- * one write. A link that goes down is not reported at once: the peer's ABORT may be on its way to our in-daemon,
- * and knows more.
+ * Design. Phases: DIALLING (a connection to every other site; status lines; start deadline), WORLD
+ * (broadcast of the world map inside the site), RUNNING, LEAVING (all local ranks have finished: BYE on
+ * every link). Envelopes from ranks arrive in a ring of posted receives and are handled strictly in ring
+ * order, which is the order in which the native MPI matches them; so frames of one rank stay in order.
+ * Frames for one link that arrive in one turn leave in one write. A link that goes down is not reported at
+ * once: the peer's ABORT may be on its way to our in-daemon, and knows more.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,11 +22,11 @@
 #include "vendor.h"
 #include "wait.h"
 
-#define RING 32
+#define RING            32
 #define STATUS_FIRST_MS 3000
 #define STATUS_EVERY_MS 5000
-#define LOST_GRACE_MS 1500 /* for the in-daemon, which may learn the cause */
-#define ABORT_FLUSH_NS 2000000000u
+#define LOST_GRACE_MS   1500 /* for the in-daemon, which may learn the cause */
+#define ABORT_FLUSH_NS  2000000000u
 
 struct out {
 	struct pxd *d;
@@ -40,7 +40,7 @@ struct out {
 	uint8_t ring_buf[RING][PX_ENVELOPE_MAX];
 	MPI_Request ring[RING];
 	int head;
-	bool *fin;    /* [nranks] */
+	bool *fin; /* [nranks] */
 	int nfin;
 	struct pxd_out_longs longs;
 	char *collectives; /* JSON text from a rank */
@@ -60,8 +60,8 @@ static void missing_list(struct out *o, char *text, size_t cap)
 
 		if (i == d->self || o->path[i].state != PXD_LINK_WAITING)
 			continue;
-		n += (size_t)snprintf(text + n, cap - n, "%s%s at %s:%d (%s)", n ? ", " : "", s->name, s->host, s->port,
-			o->dial[i].why[0] ? o->dial[i].why : "no answer yet");
+		n += (size_t)snprintf(text + n, cap - n, "%s%s at %s:%d (%s)", n ? ", " : "", s->name,
+			s->host, s->port, o->dial[i].why[0] ? o->dial[i].why : "no answer yet");
 	}
 }
 
@@ -106,7 +106,8 @@ static void path_got(struct pxd_conn *c, uint8_t *base, size_t n)
 	struct pxd *d = pxd_of(c->tcp.loop);
 
 	(void)base;
-	pxd_fail(d, PXD_EXIT_PROTOCOL, "site %s (%s) broke the protocol: it sent %zu bytes on the link from us to it",
+	pxd_fail(d, PXD_EXIT_PROTOCOL,
+		"site %s (%s) broke the protocol: it sent %zu bytes on the link from us to it",
 		pxd_site_name(d, p->peer), c->peer, n);
 }
 
@@ -164,8 +165,8 @@ static struct pxd_path *path_to(struct out *o, const struct px_frame *f)
 	int site = pxd_site_of(o->d, f->dst);
 
 	if (site < 0 || site == o->d->self || o->path[site].state == PXD_LINK_WAITING) {
-		pxd_fail(o->d, PXD_EXIT_INTERNAL, "rank %u sends a frame to rank %u, which is at no other site", f->src,
-			f->dst);
+		pxd_fail(o->d, PXD_EXIT_INTERNAL,
+			"rank %u sends a frame to rank %u, which is at no other site", f->src, f->dst);
 		return NULL;
 	}
 	return &o->path[site];
@@ -178,7 +179,7 @@ static void message_take(struct out *o, const struct px_frame *f, const uint8_t 
 	if (!p || p->state == PXD_LINK_GONE)
 		return; /* the job is about to end */
 	if (pxd_path_put(p, f, body) < 0 ||
-	    (f->type == PX_F_MSG && f->seg && pxd_out_long_add(&o->longs, f, from, p) < 0))
+		(f->type == PX_F_MSG && f->seg && pxd_out_long_add(&o->longs, f, from, p) < 0))
 		pxd_fail(o->d, PXD_EXIT_INTERNAL, "out of memory for a message of %llu bytes from rank %u",
 			(unsigned long long)f->total, f->src);
 }
@@ -197,8 +198,13 @@ static void fin_take(struct out *o, const struct px_frame *f)
 
 static void abort_take(struct out *o, const struct px_frame *f, const uint8_t *body)
 {
-	struct px_frame g = { .version = PX_PROTOCOL_VERSION, .type = PX_F_ABORT, .src = f->src, .dst = f->dst,
-			      .tag = f->tag, .body = f->body, .total = f->body };
+	struct px_frame g = { .version = PX_PROTOCOL_VERSION,
+		.type = PX_F_ABORT,
+		.src = f->src,
+		.dst = f->dst,
+		.tag = f->tag,
+		.body = f->body,
+		.total = f->body };
 
 	if (o->aborted)
 		return;
@@ -227,8 +233,8 @@ static void envelope_take(struct out *o, const uint8_t *env, int len, int from)
 	const uint8_t *body = env + PX_FRAME_SIZE;
 
 	if (px_frame_get(env, (size_t)len, &f) < 0 || f.body != (uint64_t)len - PX_FRAME_SIZE) {
-		pxd_fail(o->d, PXD_EXIT_INTERNAL, "malformed frame of %d bytes from native rank %d; please report this", len,
-			from);
+		pxd_fail(o->d, PXD_EXIT_INTERNAL,
+			"malformed frame of %d bytes from native rank %d; please report this", len, from);
 		return;
 	}
 	switch (f.type) {
@@ -246,8 +252,8 @@ static void envelope_take(struct out *o, const uint8_t *env, int len, int from)
 		stats_take(o, &f, body);
 		break;
 	default:
-		pxd_fail(o->d, PXD_EXIT_INTERNAL, "unexpected frame of type %u from native rank %d; please report this",
-			f.type, from);
+		pxd_fail(o->d, PXD_EXIT_INTERNAL,
+			"unexpected frame of type %u from native rank %d; please report this", f.type, from);
 	}
 }
 
@@ -296,7 +302,8 @@ static bool paths_quiet(const struct out *o)
 static void abort_poll(struct out *o)
 {
 	if (o->aborted && (paths_quiet(o) || px_now_ns() - o->aborted > ABORT_FLUSH_NS))
-		pxd_fail(o->d, o->abort_code, "%s: all sites end", o->abort_why[0] ? o->abort_why : "a rank aborted");
+		pxd_fail(o->d, o->abort_code, "%s: all sites end",
+			o->abort_why[0] ? o->abort_why : "a rank aborted");
 }
 
 static bool leave_poll(struct out *o)
@@ -344,9 +351,9 @@ static bool out_pending(struct pxd *d)
 static int ring_open(struct out *o)
 {
 	for (int i = 0; i < RING; i++)
-		if (px_n.Recv_init(o->ring_buf[i], PX_ENVELOPE_MAX, MPI_BYTE, MPI_ANY_SOURCE, PX_TAG_UP, o->d->map.relay,
-				   &o->ring[i]) != MPI_SUCCESS ||
-		    px_n.Start(&o->ring[i]) != MPI_SUCCESS)
+		if (px_n.Recv_init(o->ring_buf[i], PX_ENVELOPE_MAX, MPI_BYTE, MPI_ANY_SOURCE, PX_TAG_UP,
+			    o->d->map.relay, &o->ring[i]) != MPI_SUCCESS ||
+			px_n.Start(&o->ring[i]) != MPI_SUCCESS)
 			return PX_EMPI;
 	return PX_OK;
 }
@@ -454,7 +461,8 @@ static void out_report(struct pxd *d)
 		pxd_stats_quote(&b, self);
 		pxd_stats_add(&b, ",\"to\":");
 		pxd_stats_quote(&b, pxd_site_name(d, i));
-		pxd_stats_add(&b, ",\"messages\":%llu,\"payload_bytes\":%llu,\"wire_bytes\":%llu,\"frames\":%llu,"
+		pxd_stats_add(&b,
+			",\"messages\":%llu,\"payload_bytes\":%llu,\"wire_bytes\":%llu,\"frames\":%llu,"
 			"\"writes\":%llu,\"queue_peak_bytes\":%llu}",
 			(unsigned long long)p->count.messages, (unsigned long long)p->count.payload_bytes,
 			(unsigned long long)p->count.wire_bytes, (unsigned long long)p->count.frames,
@@ -463,7 +471,8 @@ static void out_report(struct pxd *d)
 		first = false;
 	}
 	pxd_stats_add(&b, "],\"collectives\":");
-	px_buf_append(&b, o->collectives ? o->collectives : "{}", o->collectives ? strlen(o->collectives) : 2);
+	px_buf_append(
+		&b, o->collectives ? o->collectives : "{}", o->collectives ? strlen(o->collectives) : 2);
 	pxd_stats_add(&b, "}");
 	if (pxd_stats_send(STDOUT_FILENO, self, "out", "stats", (char *)px_buf_data(&b), px_buf_len(&b)) < 0)
 		px_log(PX_LOG_WARN, "the statistics could not be written to standard output");

@@ -33,8 +33,9 @@ int pxd_stats_quote(struct px_buf *b, const char *s)
 		if (*s == '"' || *s == '\\')
 			rc = px_buf_append(b, "\\", 1);
 		if (rc == 0)
-			rc = (unsigned char)*s < 0x20 ? pxd_stats_add(b, "\\u%04x", (unsigned)(unsigned char)*s)
-						      : px_buf_append(b, s, 1);
+			rc = (unsigned char)*s < 0x20
+				     ? pxd_stats_add(b, "\\u%04x", (unsigned)(unsigned char)*s)
+				     : px_buf_append(b, s, 1);
 	}
 	return rc == 0 ? px_buf_append(b, "\"", 1) : rc;
 }
@@ -77,7 +78,8 @@ int pxd_stats_send(int fd, const char *site, const char *role, const char *kind,
 	for (size_t seq = 1; seq <= total; seq++, at += k) {
 		k = fragment_len(json + at, n - at, room);
 		memset(record, ' ', RECORD);
-		head = snprintf(record, sizeof record, "\001pacx %s:%s %s %zu/%zu ", site, role, kind, seq, total);
+		head = snprintf(
+			record, sizeof record, "\001pacx %s:%s %s %zu/%zu ", site, role, kind, seq, total);
 		record[head] = ' ';
 		memcpy(record + head, json + at, k);
 		record[RECORD - 1] = '\n';

@@ -1,7 +1,8 @@
 /* stats.h: what a daemon tells pacxrun at the end: records of 256 bytes on standard output.
  *
- * One report = one JSON text, cut into records "\001pacx SITE:ROLE KIND SEQ/TOTAL FRAGMENT", padded with blanks, the
- * last byte a newline (records.h reads them). Nothing else may be written to standard output by a daemon.
+ * One report = one JSON text, cut into records "\001pacx SITE:ROLE KIND SEQ/TOTAL FRAGMENT", padded with
+ * blanks, the last byte a newline (records.h reads them). Nothing else may be written to standard output by
+ * a daemon.
  */
 #ifndef PXD_STATS_H
 #define PXD_STATS_H

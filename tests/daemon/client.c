@@ -3,7 +3,8 @@
  * client MODE [ARG...]; run by relay_test.py. Global rank 0 prints results as "name value" lines.
  *   pingpong N         1-byte messages between global rank 0 and the first rank of the last site: one-way us
  *   stream SIZE COUNT  rank 0 -> the first rank of the last site: MB/s
- *   random N           every rank sends N messages to every rank of other sites, sizes 0 .. 3 MiB, all checked
+ *   random N           every rank sends N messages to every rank of other sites, sizes 0 .. 3 MiB, all
+ *     checked
  *   abort CODE         rank 0 aborts, the others wait for the end
  *   idle SECONDS       nobody sends
  *   crash              rank 0 kills itself while the others wait
@@ -23,7 +24,7 @@
 #include "wait.h"
 #include "world.h"
 
-#define RING 32
+#define RING   32
 #define WINDOW 4
 
 /* Payload segments under way; owned by one message. */
@@ -194,7 +195,8 @@ static void payload(struct message *m, uint8_t *buf)
 	x.n = (int)((m->f.total + m->f.seg - 1) / m->f.seg);
 	x.req = malloc((size_t)x.n * sizeof *x.req);
 	for (int i = 0; i < x.n; i++) {
-		uint64_t at = (uint64_t)i * m->f.seg, len = m->f.total - at < m->f.seg ? m->f.total - at : m->f.seg;
+		uint64_t at = (uint64_t)i * m->f.seg,
+			 len = m->f.total - at < m->f.seg ? m->f.total - at : m->f.seg;
 
 		px_n.Irecv(buf + at, (int)len, MPI_BYTE, m->from, (int)m->f.local, map.relay, &x.req[i]);
 	}
@@ -271,7 +273,8 @@ static void start(void)
 	px_n.Comm_rank(map.apps, &lrank);
 	me = world->base[world->self] + lrank;
 	for (int i = 0; i < RING; i++) {
-		px_n.Recv_init(ring_buf[i], PX_ENVELOPE_MAX, MPI_BYTE, MPI_ANY_SOURCE, PX_TAG_DOWN, map.relay, &ring[i]);
+		px_n.Recv_init(ring_buf[i], PX_ENVELOPE_MAX, MPI_BYTE, MPI_ANY_SOURCE, PX_TAG_DOWN, map.relay,
+			&ring[i]);
 		px_n.Start(&ring[i]);
 	}
 }
@@ -368,10 +371,14 @@ static uint64_t random_size(int src, int dst, int k)
 	uint64_t r = mix(((uint64_t)src << 40) + ((uint64_t)dst << 20) + (uint64_t)k + 1);
 
 	switch (r % 8) {
-	case 0: return r / 8 % (3u << 20);
-	case 1: return PX_INLINE_MAX + r / 8 % 3 - 1;
-	case 2: return r / 8 % (300u << 10);
-	default: return r / 8 % 1500;
+	case 0:
+		return r / 8 % (3u << 20);
+	case 1:
+		return PX_INLINE_MAX + r / 8 % 3 - 1;
+	case 2:
+		return r / 8 % (300u << 10);
+	default:
+		return r / 8 % 1500;
 	}
 }
 
@@ -383,7 +390,8 @@ static void fill(uint8_t *p, uint64_t n, uint64_t seed)
 
 static void random_mode(int n)
 {
-	int lo = world->base[world->self], hi = world->base[world->self + 1], remote = world->nranks - (hi - lo);
+	int lo = world->base[world->self], hi = world->base[world->self + 1],
+	    remote = world->nranks - (hi - lo);
 	int *seen = calloc((size_t)world->nranks, sizeof *seen), got = 0, sent = 0, bad = 0;
 	uint8_t *buf = malloc(4u << 20), *want = malloc(4u << 20), *out[WINDOW];
 	struct xfer x[WINDOW] = { 0 };
@@ -408,8 +416,10 @@ static void random_mode(int n)
 			uint64_t size = random_size(src, me, seen[src]);
 
 			if (m->f.total != size || m->f.dst != (uint32_t)me) {
-				fprintf(stderr, "rank %d: message %d of rank %d has %llu bytes, expected %llu\n", me, seen[src],
-					src, (unsigned long long)m->f.total, (unsigned long long)size);
+				fprintf(stderr,
+					"rank %d: message %d of rank %d has %llu bytes, expected %llu\n", me,
+					seen[src], src, (unsigned long long)m->f.total,
+					(unsigned long long)size);
 				die("lost or reordered message");
 			}
 			payload(m, buf);
@@ -478,7 +488,8 @@ int main(int argc, char **argv)
 	start();
 #ifdef OPEN_MPI
 	/* As libpacx would: one yield per turn of the waiting loop, not one more in each native call. */
-	bool (*set)(bool) = (bool (*)(bool))(uintptr_t)dlsym(RTLD_DEFAULT, "opal_progress_set_yield_when_idle");
+	bool (*set)(bool) =
+		(bool (*)(bool))(uintptr_t)dlsym(RTLD_DEFAULT, "opal_progress_set_yield_when_idle");
 
 	if (set)
 		set(false);

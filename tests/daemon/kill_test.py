@@ -67,7 +67,7 @@ def kill_one(program, mpi, begins):
                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         seen = b""
-        while seen != b"up\nup\n":
+        while seen.count(b"up") < 2 or seen.count(b"\n") < 2:
             more = select.select([job.stdout], [], [], 30)[0] and os.read(job.stdout.fileno(), 100)
             if not more:
                 return f"the job did not start: {seen}"

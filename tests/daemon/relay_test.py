@@ -18,8 +18,8 @@ def finish(job, *args, expect=0):
         assert status == expect, f"{job.names[i]} ended with {status}, expected {expect}:\n{job.text(i)}"
 
 
-def random_messages(mpi):
-    with Job(mpi) as j:
+def random_messages(mpi, **how):
+    with Job(mpi, **how) as j:
         finish(j, "random", 150)
         n = sum(j.text(i).count("_ok") for i in range(len(mpi)))
         assert n == 2 * len(mpi), f"only {n} ranks said ok"
@@ -158,6 +158,10 @@ def main():
         tests.append((f"random_messages_{name}", lambda p=p: random_messages(p)))
         tests.append((f"pingpong_{name}", lambda p=p: pingpong(p)))
     tests.append(("random_messages_three_sites", lambda: random_messages([have[0], have[-1], have[0]])))
+    tests.append(("daemons_first", lambda: random_messages([have[0], have[-1]], first=True)))
+    tests.append(("sites_by_name", lambda: random_messages([have[0]] * 2, host="localhost")))
+    if os.path.exists("/proc/net/if_inet6") and " lo" in open("/proc/net/if_inet6").read():
+        tests.append(("sites_on_ipv6", lambda: random_messages([have[0]] * 2, host="::1")))
     tests.append(("abort_reaches_all_sites", lambda: abort_reaches_all_sites([have[0], have[-1], have[0]])))
     for f in have:
         for test in (single_site, unreceived_messages_drain, lost_rank_ends_peer, terminated_quietly,

@@ -16,7 +16,7 @@ import time
 CONFIGS = ["4:openmpi", "4:mpich", "3+3:openmpi+mpich", "3+2:mpich+openmpi", "2+2:openmpi+openmpi", "2+2:mpich+mpich",
            "2+1+2:openmpi+mpich+openmpi"]
 # Programs with arguments of their own, or that end on purpose with another status, have their own tests.
-SEPARATE = {"abort", "mpi4py_basic"}
+SEPARATE = {"abort", "stdin_rank0"}
 
 
 def programs(build):
