@@ -4,7 +4,6 @@
  * the native side, poll libuv, wait by the one policy. This is the one place where the process decides to
  * end. The waits are ppoll on libuv's own epoll descriptor, so that TCP wakes a napping daemon at once.
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
@@ -160,25 +159,6 @@ static void nap(struct pxd *d, uint64_t ns)
 		pxd_fail(d, PXD_EXIT_INTERNAL, "cannot wait for events: %s", strerror(errno));
 }
 
-/* Open MPI yields in each call that finds nothing, when cores are scarce. A loop with several such calls
- * per turn would give the core away several times for one look at each source: the loop's own policy yields
- * once per turn. */
-static void native_yield(bool on)
-{
-#ifdef OPEN_MPI
-	bool (*set)(bool) =
-		(bool (*)(bool))(uintptr_t)dlsym(RTLD_DEFAULT, "opal_progress_set_yield_when_idle");
-	static bool before;
-
-	if (set && !on)
-		before = set(false);
-	else if (set)
-		set(before);
-#else
-	(void)on;
-#endif
-}
-
 static void loop_run(struct pxd *d)
 {
 	struct px_wait w;
@@ -238,9 +218,9 @@ int main(int argc, char **argv)
 		pxd_fail(&d, PXD_EXIT_INTERNAL, "cannot make an event loop");
 	d.loop.data = &d;
 	if (!d.failed && daemon_open(&d) == 0) {
-		native_yield(false);
+		px_vendor_poll(true);
 		loop_run(&d);
-		native_yield(true);
+		px_vendor_poll(false);
 	}
 	if (d.failed) {
 		nanosleep(&say, NULL);

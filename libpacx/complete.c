@@ -212,7 +212,7 @@ int px_Waitall(int n, MPI_Request req[], MPI_Status statuses[])
 		return px_n.Waitall(n, req, statuses);
 	if (mix_init(&m, n, req) != MPI_SUCCESS)
 		return MPI_ERR_NO_MEM;
-	px_wait_init(&w);
+	px_loop_enter(&w);
 	flag = m.nn == 0;
 	for (;;) {
 		bool own;
@@ -227,6 +227,7 @@ int px_Waitall(int n, MPI_Request req[], MPI_Status statuses[])
 			break;
 		px_relax(&w, px_progress());
 	}
+	px_loop_leave();
 	rc = finish_all(&m, req, statuses, rc);
 	mix_free(&m, req);
 	return rc;
@@ -296,9 +297,10 @@ int px_Waitany(int n, MPI_Request req[], int *index, MPI_Status *status)
 		return px_n.Waitany(n, req, index, status);
 	if (mix_init(&m, n, req) != MPI_SUCCESS)
 		return MPI_ERR_NO_MEM;
-	px_wait_init(&w);
+	px_loop_enter(&w);
 	while (!look_any(&m, req, index, status, &rc))
 		px_relax(&w, px_progress());
+	px_loop_leave();
 	mix_free(&m, req);
 	return rc;
 }
@@ -367,9 +369,10 @@ int px_Waitsome(int n, MPI_Request req[], int *count, int indices[], MPI_Status 
 		return px_n.Waitsome(n, req, count, indices, statuses);
 	if (mix_init(&m, n, req) != MPI_SUCCESS)
 		return MPI_ERR_NO_MEM;
-	px_wait_init(&w);
+	px_loop_enter(&w);
 	while ((rc = look_some(&m, req, count, indices, statuses)) == MPI_SUCCESS && *count == 0)
 		px_relax(&w, px_progress());
+	px_loop_leave();
 	mix_free(&m, req);
 	return rc;
 }

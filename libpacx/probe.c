@@ -94,13 +94,15 @@ int px_Probe(int src, int tag, struct px_comm *c, MPI_Status *status)
 	struct px_wait w;
 	int flag, rc;
 
-	px_wait_init(&w);
+	px_loop_enter(&w);
 	for (;;) {
 		rc = px_Iprobe(src, tag, c, &flag, status);
 		if (rc != MPI_SUCCESS || flag)
-			return rc;
+			break;
 		px_relax(&w, false);
 	}
+	px_loop_leave();
+	return rc;
 }
 
 /* A native message handle that nothing else uses. */
@@ -173,13 +175,15 @@ int px_Mprobe(int src, int tag, struct px_comm *c, MPI_Message *message, MPI_Sta
 	struct px_wait w;
 	int flag, rc;
 
-	px_wait_init(&w);
+	px_loop_enter(&w);
 	for (;;) {
 		rc = px_Improbe(src, tag, c, &flag, message, status);
 		if (rc != MPI_SUCCESS || flag)
-			return rc;
+			break;
 		px_relax(&w, false);
 	}
+	px_loop_leave();
+	return rc;
 }
 
 /* Start receiving matched message *message into r. */

@@ -260,6 +260,17 @@ bool px_progress(void)
 	return did;
 }
 
+void px_loop_enter(struct px_wait *w)
+{
+	px_vendor_poll(true);
+	px_wait_init(w);
+}
+
+void px_loop_leave(void)
+{
+	px_vendor_poll(false);
+}
+
 void px_relax(struct px_wait *w, bool something)
 {
 	if (something) {
@@ -276,9 +287,10 @@ int px_req_wait(struct px_req *r)
 {
 	struct px_wait w;
 
-	px_wait_init(&w);
+	px_loop_enter(&w);
 	while (!px_req_test(r))
 		px_relax(&w, px_progress());
+	px_loop_leave();
 	px_req_drop_types(r);
 	return r->error;
 }
@@ -324,9 +336,10 @@ void px_buffered_wait(void)
 {
 	struct px_wait w;
 
-	px_wait_init(&w);
+	px_loop_enter(&w);
 	while (orphans > 0)
 		px_relax(&w, px_progress());
+	px_loop_leave();
 }
 
 int px_wait_native(MPI_Request *req, MPI_Status *status)
@@ -334,11 +347,13 @@ int px_wait_native(MPI_Request *req, MPI_Status *status)
 	struct px_wait w;
 	int flag, rc;
 
-	px_wait_init(&w);
+	px_loop_enter(&w);
 	for (;;) {
 		rc = px_n.Test(req, &flag, status);
 		if (rc != MPI_SUCCESS || flag)
-			return rc;
+			break;
 		px_relax(&w, px_progress());
 	}
+	px_loop_leave();
+	return rc;
 }

@@ -102,8 +102,11 @@ bool px_progress(void);
 /* px_wait_native: wait for a native request with progress. MPI error code. */
 int px_wait_native(MPI_Request *req, MPI_Status *status);
 
-/* The waiting loop: while (!condition) px_relax(&w, px_progress()). Gives the lock up while it idles. */
+/* The waiting loop: px_loop_enter(&w); while (!condition) px_relax(&w, px_progress()); px_loop_leave();
+ * px_relax gives the lock up while it idles. */
 struct px_wait;
+void px_loop_enter(struct px_wait *w);
+void px_loop_leave(void);
 void px_relax(struct px_wait *w, bool something);
 
 #endif

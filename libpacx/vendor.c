@@ -253,3 +253,25 @@ int px_vendor_flavor(void)
 	return PX_MPI_MPICH;
 #endif
 }
+
+void px_vendor_poll(bool on)
+{
+#ifdef OPEN_MPI
+	static bool (*set)(bool yield);
+	static bool asked, before;
+	static int depth;
+
+	if (!asked) {
+		asked = true;
+		set = (bool (*)(bool))(uintptr_t)dlsym(RTLD_DEFAULT, "opal_progress_set_yield_when_idle");
+	}
+	if (!set)
+		return;
+	if (on && depth++ == 0)
+		before = set(false);
+	else if (!on && --depth == 0)
+		set(before);
+#else
+	(void)on; /* MPICH never yields by itself: yield_hook.c */
+#endif
+}

@@ -9,6 +9,7 @@
 #define PX_VENDOR_H
 
 #include <mpi.h>
+#include <stdbool.h>
 
 #include "vendor_table.h" /* generated into build/gen/<vendor>/ */
 
@@ -20,6 +21,10 @@ int px_vendor_load(void);
  * (rewrites its JUMP_SLOT and GLOB_DAT entries), so that it never enters libpacx. Call after
  * loading, after native Init, and after anything that loads vendor components (File_open). */
 void px_vendor_seal(void);
+/* px_vendor_poll: from here (true) to there (false) this thread polls in a loop of its own, which waits by wait.h. Open MPI
+ * yields in each call that finds nothing, when cores are scarce; a loop with several such calls per turn would
+ * give the core away several times for one look at each source. Calls nest. */
+void px_vendor_poll(bool on);
 /* px_vendor_name: "Open MPI 4.1.4", from Get_library_version; px_vendor_flavor: enum px_flavor. */
 const char *px_vendor_name(void);
 int px_vendor_flavor(void);
