@@ -32,13 +32,12 @@ static void forget(MPI_Comm comm, int keyval)
 	}
 }
 
-int px_Comm_set_attr(MPI_Comm comm, int keyval, void *value)
+int px_attr_note(MPI_Comm comm, int keyval)
 {
-	int rc = px_n.Comm_set_attr(comm, keyval, value);
 	struct entry *e;
 
-	if (rc != MPI_SUCCESS || (comm != px_world_native && comm != MPI_COMM_SELF))
-		return rc;
+	if (comm != px_world_native && comm != MPI_COMM_SELF)
+		return MPI_SUCCESS;
 	forget(comm, keyval);
 	e = malloc(sizeof *e);
 	if (!e)
@@ -46,6 +45,13 @@ int px_Comm_set_attr(MPI_Comm comm, int keyval, void *value)
 	*e = (struct entry){ entries, comm, keyval };
 	entries = e;
 	return MPI_SUCCESS;
+}
+
+int px_Comm_set_attr(MPI_Comm comm, int keyval, void *value)
+{
+	int rc = px_n.Comm_set_attr(comm, keyval, value);
+
+	return rc == MPI_SUCCESS ? px_attr_note(comm, keyval) : rc;
 }
 
 int px_Comm_delete_attr(MPI_Comm comm, int keyval)

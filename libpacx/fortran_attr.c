@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "attr.h"
 #include "bind.h"
 #include "comm_find.h"
 #include "err.h"
@@ -77,6 +78,12 @@ static void put(put_fn *real, MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI
 	MPI_Fint c = *comm == fortran(MPI_COMM_WORLD) ? fortran(px_world_native) : *comm;
 
 	real(&c, keyval, value, ierr);
+	if (px_active && *ierr == MPI_SUCCESS) {
+		px_lock();
+		if (c == fortran(px_world_native) || c == fortran(MPI_COMM_SELF))
+			*ierr = px_attr_note(c == fortran(MPI_COMM_SELF) ? MPI_COMM_SELF : px_world_native, *keyval);
+		px_unlock();
+	}
 }
 
 /* aint: the value is INTEGER(KIND=MPI_ADDRESS_KIND), not INTEGER. */
