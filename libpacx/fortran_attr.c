@@ -81,7 +81,8 @@ static void put(put_fn *real, MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI
 	if (px_active && *ierr == MPI_SUCCESS) {
 		px_lock();
 		if (c == fortran(px_world_native) || c == fortran(MPI_COMM_SELF))
-			*ierr = px_attr_note(c == fortran(MPI_COMM_SELF) ? MPI_COMM_SELF : px_world_native, *keyval);
+			*ierr = px_attr_note(
+				c == fortran(MPI_COMM_SELF) ? MPI_COMM_SELF : px_world_native, *keyval);
 		px_unlock();
 	}
 }
@@ -132,8 +133,9 @@ static void get(get_fn *real, bool aint, MPI_Fint *comm, MPI_Fint *keyval, void 
 
 #define ALL(X, lower, upper)                                                                                 \
 	X(mpi_##lower)                                                                                       \
-	X(mpi_##lower##_) X(mpi_##lower##__) X(MPI_##upper) X(pmpi_##lower) X(pmpi_##lower##_)               \
-		X(pmpi_##lower##__) X(PMPI_##upper)
+	X(mpi_##lower##_)                                                                                    \
+	X(mpi_##lower##__) X(MPI_##upper) X(pmpi_##lower) X(pmpi_##lower##_) X(pmpi_##lower##__)             \
+		X(PMPI_##upper)
 #define GET_FINT(name) GET(name, false)
 #define GET_AINT(name) GET(name, true)
 

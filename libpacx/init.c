@@ -236,15 +236,25 @@ static void report(void)
 	if (px.lrank != 0)
 		return;
 	len = (size_t)snprintf(json, sizeof json, "{");
-	for (int i = 0; i < PX_COLL_COUNT; i++)
-		if (max[2 * i] > 0 && len < sizeof json)
-			len += (size_t)snprintf(json + len, sizeof json - len,
-				"%s\"%s\":[%llu,%llu,%llu,%llu]", len > 1 ? "," : "", coll_name[i],
-				max[2 * i], sum[2 * i], sum[2 * i + 1], max[2 * i + 1]);
-	if (len + 2 < sizeof json) {
-		memcpy(json + len, "}", 2);
-		px_channel_stats(json);
+	for (int i = 0; i < PX_COLL_COUNT; i++) {
+		char one[200];
+		int n = snprintf(one, sizeof one,
+			"%s\"%s\":{\"calls\":%llu,\"messages\":%llu,\"bytes\":%llu,\"latencies\":%llu}",
+			len > 1 ? "," : "", coll_name[i], max[2 * i], sum[2 * i], sum[2 * i + 1],
+			max[2 * i + 1]);
+
+		if (max[2 * i] == 0)
+			continue;
+		if (len + (size_t)n + 2 > sizeof json) {
+			px_log(PX_LOG_WARN, "statistics of %s and what follows do not fit and are left out",
+				coll_name[i]);
+			break;
+		}
+		memcpy(json + len, one, (size_t)n + 1);
+		len += (size_t)n;
 	}
+	memcpy(json + len, "}", 2);
+	px_channel_stats(json);
 }
 
 int px_Finalize(void)
