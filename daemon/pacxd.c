@@ -65,6 +65,30 @@ static void process_prepare(void)
 	sched_setaffinity(0, sizeof all, &all);
 }
 
+static char late_text[256]; /* what on_alarm says; made before it can come */
+
+static void on_alarm(int sig)
+{
+	(void)sig;
+	if (write(STDERR_FILENO, late_text, strlen(late_text)) < 0)
+		_exit(PXD_EXIT_START);
+	_exit(PXD_EXIT_START);
+}
+
+/* The native MPI_Init waits for all ranks of the site, for ever when one of them never calls it. */
+static void native_deadline(const struct pxd *d)
+{
+	const struct sigaction late = { .sa_handler = on_alarm };
+
+	snprintf(late_text, sizeof late_text,
+		"pacxd[%.64s]: not all ranks of this site have called MPI_Init within %ld s; is the program "
+		"an MPI program, "
+		"of the site's MPI (" PX_VENDOR ")?\n",
+		pxd_site_name(d, d->self), d->hosts->deadline_start_ms / 1000);
+	sigaction(SIGALRM, &late, NULL);
+	alarm((unsigned)(d->hosts->deadline_start_ms / 1000 + 1));
+}
+
 static int env_int(const char *name, int otherwise)
 {
 	const char *v = getenv(name);
@@ -123,6 +147,7 @@ static int daemon_open(struct pxd *d)
 		pxd_fail(d, PXD_EXIT_INTERNAL, "cannot set up the native job: %s", px_strerror(rc));
 		return rc;
 	}
+	alarm(0); /* all are there */
 	px_n.Comm_set_errhandler(d->map.relay, MPI_ERRORS_RETURN);
 	snprintf(who, sizeof who, "pacxd[%s] %s", pxd_site_name(d, d->self), index % 2 == 0 ? "out" : "in");
 	px_log_init(who, PX_LOG_INFO);
@@ -208,13 +233,16 @@ int main(int argc, char **argv)
 	snprintf(who, sizeof who, "pacxd[%.64s]", site ? site : "?");
 	px_log_init(who, PX_LOG_INFO);
 	process_prepare();
+	if (pxd_hosts_from_env(&d.hosts, &d.self, why, sizeof why) < 0) {
+		px_log(PX_LOG_ERROR, "%s", why);
+		return PXD_EXIT_CONFIG;
+	}
 	if (px_vendor_load() < 0)
 		return PXD_EXIT_CONFIG;
+	native_deadline(&d);
 	if (px_n.Init(NULL, NULL) != MPI_SUCCESS)
 		return PXD_EXIT_CONFIG; /* the native MPI has said why */
-	if (pxd_hosts_from_env(&d.hosts, &d.self, why, sizeof why) < 0)
-		pxd_fail(&d, PXD_EXIT_CONFIG, "%s", why);
-	else if (uv_loop_init(&d.loop) < 0)
+	if (uv_loop_init(&d.loop) < 0)
 		pxd_fail(&d, PXD_EXIT_INTERNAL, "cannot make an event loop");
 	d.loop.data = &d;
 	if (!d.failed && daemon_open(&d) == 0) {

@@ -139,6 +139,15 @@ static int start_default(
 	}
 	words_add_replaced(&checked, exe, s);
 	found = !checked.failed && pxd_path_find(checked.list[0], path, sizeof path) == 0;
+	if (found && pxd_flavor_of(path) != PX_MPI_OTHER && pxd_flavor_of(path) != s->mpi) {
+		snprintf(why, cap,
+			"site '%s': '%s' is linked with %s, but the site's MPI is %s; give mpi: (or --mpi) "
+			"%s",
+			s->name, path, pxd_flavor_title(pxd_flavor_of(path)), pxd_flavor_title(s->mpi),
+			pxd_flavor_name(pxd_flavor_of(path)));
+		words_fini(&checked);
+		return PX_ECONF;
+	}
 	if (!found)
 		snprintf(why, cap, "site '%s': cannot run the program '%s': no such executable file", s->name,
 			checked.failed ? exe : checked.list[0]);

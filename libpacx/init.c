@@ -164,11 +164,30 @@ static void start(void)
 	stdin_from_fifo();
 }
 
+/* Is this process part of a PACX job? A program of another MPI than its site's cannot go on: the calls that libpacx
+ * does not interpose would reach the wrong library. */
 static bool under_pacx(void)
 {
+#ifdef OPEN_MPI
+	static const char other[] = "libmpich.so.12", its[] = "mpich";
+#else
+	static const char other[] = "libmpi.so.40", its[] = "openmpi";
+#endif
 	const char *site = getenv("PACX_SITE");
 
-	return site && *site && px_vendor_load() == PX_OK;
+	if (!site || !*site)
+		return false;
+	if (dlopen(other, RTLD_NOLOAD | RTLD_LAZY)) {
+		px_log(PX_LOG_ERROR,
+			"site %s: this program is linked with %s but the site runs " PX_VENDOR
+			"; say mpi: %s for the site",
+			site, its, its);
+		/* Nothing is initialised yet, and hydra ends a job only when a rank dies of a signal. */
+		signal(SIGTERM, SIG_DFL);
+		raise(SIGTERM);
+		_exit(1);
+	}
+	return px_vendor_load() == PX_OK;
 }
 
 int px_Init(int *argc, char ***argv)
