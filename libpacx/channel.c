@@ -105,8 +105,10 @@ static int xfer_start(struct px_xfer *x, uint64_t total, uint32_t seg, bool send
 	x->n = (int)((total + seg - 1) / seg);
 	x->posted = x->done = 0;
 	x->req = malloc((size_t)x->n * sizeof *x->req);
-	if (!x->req)
+	if (!x->req) {
+		x->n = 0;
 		return MPI_ERR_NO_MEM;
+	}
 	return xfer_post(x, sending);
 }
 
@@ -147,7 +149,7 @@ static void frame_init(struct px_frame *f, enum px_frame_type type, int dst)
 	f->dst = (uint32_t)dst;
 }
 
-int px_channel_send(struct px_req *r, uint64_t ctx, int dst, unsigned flags)
+static int send_start(struct px_req *r, uint64_t ctx, int dst, unsigned flags)
 {
 	uint8_t envelope[PX_ENVELOPE_MAX];
 	const struct px_type *t = px_type_get(r->type);
@@ -208,6 +210,15 @@ int px_channel_send(struct px_req *r, uint64_t ctx, int dst, unsigned flags)
 	return rc;
 }
 
+int px_channel_send(struct px_req *r, uint64_t ctx, int dst, unsigned flags)
+{
+	int rc = send_start(r, ctx, dst, flags);
+
+	if (rc != MPI_SUCCESS && r->mode == PX_SYNCHRONOUS)
+		px_map_del(acks, r->msg); /* r may be on the stack */
+	return rc;
+}
+
 /* The receiver of a synchronous message has matched it. */
 static void ack_send(const struct px_frame *got)
 {
@@ -258,8 +269,10 @@ static void deliver(struct px_req *r, const struct px_frame *f, int from, int sr
 	}
 	r->x.peer = from;
 	r->x.tag = (int)f->local;
-	if (xfer_start(&r->x, f->total, f->seg, false) != MPI_SUCCESS)
+	if (xfer_start(&r->x, f->total, f->seg, false) != MPI_SUCCESS) {
 		r->error = MPI_ERR_OTHER;
+		r->done = true;
+	}
 	if (r->x.posted < r->x.n)
 		px_req_need(r);
 }
@@ -274,17 +287,18 @@ void px_channel_take(struct px_req *r, struct px_msg *u)
  * the native MPI has already matched it: then the receive is no longer ours to give. */
 static bool native_half_cancelled(struct px_req *r)
 {
-	int flag = 0, gone = 0;
+	int flag = 0, gone = 0, rc;
 	MPI_Status st;
 
 	px_n.Cancel(&r->native);
-	px_n.Test(&r->native, &flag, &st);
-	if (!flag)
+	rc = px_n.Test(&r->native, &flag, &st);
+	if (rc == MPI_SUCCESS && !flag)
 		return false; /* matched, its data is on the way; a cancelled receive completes at once */
-	px_n.Test_cancelled(&st, &gone);
+	if (rc == MPI_SUCCESS)
+		px_n.Test_cancelled(&st, &gone);
 	if (gone)
 		return true;
-	px_req_native_done(r, &st);
+	px_req_native_done(r, &st, rc);
 	return false;
 }
 

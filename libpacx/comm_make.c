@@ -243,11 +243,12 @@ int px_Comm_create(struct px_comm *c, MPI_Group group, MPI_Comm *out)
 	rc = agree_ctx(c, first, &ctx);
 	if (rc == MPI_SUCCESS)
 		rc = px_group_native(n, grank, &local);
-	if (rc == MPI_SUCCESS)
-		rc = px_n.Comm_create(c->native, local, &native);
 	if (rc == MPI_SUCCESS) {
+		rc = px_n.Comm_create(c->native, local, &native);
 		if (local != MPI_GROUP_EMPTY)
 			px_n.Group_free(&local);
+	}
+	if (rc == MPI_SUCCESS) {
 		if (member(n, grank))
 			rc = adopt(c, native, ctx, n, grank, out);
 		else

@@ -79,7 +79,6 @@ int px_Request_get_status(MPI_Request req, int *flag, MPI_Status *status)
 }
 
 struct mix {
-	int n;               /* requests in all */
 	int nn, no;          /* native, own */
 	MPI_Request *nat;    /* [nn] */
 	int *nat_at;         /* [nn] index in the caller's array */
@@ -100,7 +99,6 @@ static int mix_init(struct mix *m, int n, const MPI_Request *req)
 		return MPI_ERR_NO_MEM;
 	memset(m, 0, sizeof *m);
 	m->memory = p;
-	m->n = n;
 	m->own = (struct px_req **)(void *)p;
 	p += k * sizeof *m->own;
 	m->nat = (MPI_Request *)(void *)p;
@@ -398,6 +396,8 @@ int px_Request_free(MPI_Request *req)
 
 	if (!r)
 		return px_n.Request_free(req);
+	if (r->kind == PX_COLL)
+		return px_raise(r->c, MPI_ERR_REQUEST); /* not allowed (MPI standard 5.12) */
 	if (asleep(r))
 		px_req_release(r);
 	else
@@ -410,7 +410,7 @@ int px_Cancel(MPI_Request *req)
 {
 	struct px_req *r = px_req_find(*req);
 	MPI_Status st;
-	int flag = 0, gone = 0;
+	int flag = 0, gone = 0, rc;
 
 	if (!r)
 		return px_n.Cancel(req);
@@ -420,15 +420,14 @@ int px_Cancel(MPI_Request *req)
 		return MPI_SUCCESS;
 	if (r->native != MPI_REQUEST_NULL) {
 		px_n.Cancel(&r->native);
-		px_n.Test(&r->native, &flag, &st);
-		if (flag) {
-			px_n.Test_cancelled(&st, &gone);
-			if (!gone) {
-				px_req_native_done(r, &st);
-				return MPI_SUCCESS;
-			}
-		} else {
+		rc = px_n.Test(&r->native, &flag, &st);
+		if (rc == MPI_SUCCESS && !flag)
 			return MPI_SUCCESS; /* matched: its data is on the way */
+		if (rc == MPI_SUCCESS)
+			px_n.Test_cancelled(&st, &gone);
+		if (!gone) {
+			px_req_native_done(r, &st, rc);
+			return MPI_SUCCESS;
 		}
 	} else if (!r->posted) {
 		return MPI_SUCCESS;
@@ -437,7 +436,6 @@ int px_Cancel(MPI_Request *req)
 		px_req_unpost(r);
 	px_req_set_status(r, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
 	px_n.Status_set_cancelled(&r->status, 1);
-	r->cancelled = true;
 	r->done = true;
 	return MPI_SUCCESS;
 }

@@ -1,7 +1,7 @@
 /* datatype.c: see datatype.h.
  *
  * Design: PMPI_Pack of both vendors writes no header and gives the bytes of the type map in order
- * (measured, INTERPOSITION-FACTS 10), so packing is theirs. Whether a type is contiguous is found by
+ * (measured), so packing is theirs. Whether a type is contiguous is found by
  * its constructor where that is enough, otherwise by packing one element whose bytes tell their place.
  */
 #include "datatype.h"
@@ -61,6 +61,8 @@ static bool packs_in_order(MPI_Datatype t, int size)
 	return same;
 }
 
+static int type_look(MPI_Datatype t, struct px_type *p);
+
 static bool is_contiguous(MPI_Datatype t, const struct px_type *p)
 {
 	int ni, na, nd, comb;
@@ -78,17 +80,31 @@ static bool is_contiguous(MPI_Datatype t, const struct px_type *p)
 		int iv[1];
 		MPI_Aint av[1];
 		MPI_Datatype inner;
+		struct px_type p2;
 		bool yes;
 
 		if (px_n.Type_get_contents(t, ni, na, nd, iv, av, &inner) != MPI_SUCCESS)
 			return false;
-		yes = px_type_get(inner)->contig;
-		if (!predefined(inner)) {
-			px_Type_free(&inner);
-		}
+		yes = type_look(inner, &p2) == MPI_SUCCESS && p2.contig;
+		if (!predefined(inner))
+			px_n.Type_free(&inner);
 		return yes;
 	}
 	return p->size <= PROBE_MAX && packs_in_order(t, (int)p->size);
+}
+
+/* Fill *p from the native MPI. MPI error code. */
+static int type_look(MPI_Datatype t, struct px_type *p)
+{
+	int rc = px_n.Type_size_x(t, &p->size);
+
+	if (rc == MPI_SUCCESS)
+		rc = px_n.Type_get_extent_x(t, &p->lb, &p->extent);
+	if (rc == MPI_SUCCESS)
+		rc = px_n.Type_get_true_extent_x(t, &p->true_lb, &p->true_extent);
+	if (rc == MPI_SUCCESS)
+		p->contig = is_contiguous(t, p);
+	return rc;
 }
 
 const struct px_type *px_type_get(MPI_Datatype t)
@@ -103,13 +119,10 @@ const struct px_type *px_type_get(MPI_Datatype t)
 	p = calloc(1, sizeof *p);
 	if (!p)
 		return NULL;
-	if (px_n.Type_size_x(t, &p->size) != MPI_SUCCESS ||
-		px_n.Type_get_extent_x(t, &p->lb, &p->extent) != MPI_SUCCESS ||
-		px_n.Type_get_true_extent_x(t, &p->true_lb, &p->true_extent) != MPI_SUCCESS) {
+	if (type_look(t, p) != MPI_SUCCESS) {
 		free(p);
 		return NULL;
 	}
-	p->contig = is_contiguous(t, p);
 	if (px_map_put(cache, type_key(t), p) < 0) {
 		free(p);
 		return NULL;
@@ -123,9 +136,10 @@ static int from_bottom(MPI_Count n, MPI_Datatype t, char *base, MPI_Datatype *al
 	MPI_Aint at;
 	int count = (int)n, rc = n > INT_MAX ? MPI_ERR_COUNT : px_n.Get_address(base, &at);
 
+	if (rc != MPI_SUCCESS)
+		return rc;
 	at = -at;
-	if (rc == MPI_SUCCESS)
-		rc = px_n.Type_create_hindexed(1, &count, &at, t, alias);
+	rc = px_n.Type_create_hindexed(1, &count, &at, t, alias);
 	return rc == MPI_SUCCESS ? px_n.Type_commit(alias) : rc;
 }
 

@@ -134,8 +134,8 @@ static void get(get_fn *real, bool aint, MPI_Fint *comm, MPI_Fint *keyval, void 
 #define ALL(X, lower, upper)                                                                                 \
 	X(mpi_##lower)                                                                                       \
 	X(mpi_##lower##_)                                                                                    \
-	X(mpi_##lower##__) X(MPI_##upper) X(pmpi_##lower) X(pmpi_##lower##_) X(pmpi_##lower##__)             \
-		X(PMPI_##upper)
+	X(mpi_##lower##__)                                                                                   \
+	X(MPI_##upper) X(pmpi_##lower) X(pmpi_##lower##_) X(pmpi_##lower##__) X(PMPI_##upper)
 #define GET_FINT(name) GET(name, false)
 #define GET_AINT(name) GET(name, true)
 

@@ -232,6 +232,8 @@ int px_Group_translate_ranks(MPI_Group a, int n, const int ranks[], MPI_Group b,
 	if (!find(a) && !find(b))
 		return px_n.Group_translate_ranks(a, n, ranks, b, out);
 	rc = pair_get(a, b, &p);
+	if (rc != MPI_SUCCESS)
+		return rc;
 	for (int i = 0; i < n && rc == MPI_SUCCESS; i++) {
 		if (ranks[i] == MPI_PROC_NULL)
 			out[i] = MPI_PROC_NULL;

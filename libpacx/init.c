@@ -143,7 +143,7 @@ static void world_make(void)
 	free(grank);
 }
 
-static void start(void)
+static void start(pid_t parent)
 {
 	char who[96];
 
@@ -152,6 +152,8 @@ static void start(void)
 	px_vendor_seal();
 	/* The launcher's process on this node is our parent: when it dies nobody is left to end us. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		raise(SIGKILL); /* it died before the line above */
 	px_wait_setup(1, false);
 	if (px_attach_roles(PX_ROLE_APP, &px.map) < 0)
 		fatal("cannot set up the native job");
@@ -192,6 +194,7 @@ static bool under_pacx(void)
 
 int px_Init(int *argc, char ***argv)
 {
+	pid_t parent = getppid();
 	bool active = under_pacx();
 	int rc;
 
@@ -199,12 +202,13 @@ int px_Init(int *argc, char ***argv)
 		become_daemon();
 	rc = px_n.Init(argc, argv);
 	if (active && rc == MPI_SUCCESS)
-		start();
+		start(parent);
 	return rc;
 }
 
 int px_Init_thread(int *argc, char ***argv, int required, int *provided)
 {
+	pid_t parent = getppid();
 	bool active = under_pacx();
 	int rc;
 
@@ -212,7 +216,7 @@ int px_Init_thread(int *argc, char ***argv, int required, int *provided)
 		become_daemon();
 	rc = px_n.Init_thread(argc, argv, required, provided);
 	if (active && rc == MPI_SUCCESS) {
-		start();
+		start(parent);
 		px_threaded = *provided == MPI_THREAD_MULTIPLE;
 	}
 	return rc;

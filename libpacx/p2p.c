@@ -25,10 +25,8 @@ static bool may_block(void)
 	return px_duty == 0 && !px_threaded;
 }
 
-int px_check_args(
-	struct px_comm *c, const void *buf, MPI_Count count, MPI_Datatype t, int peer, int tag, bool recv)
+int px_check_args(struct px_comm *c, MPI_Count count, MPI_Datatype t, int peer, int tag, bool recv)
 {
-	(void)buf;
 	if (count < 0)
 		return px_raise(c, MPI_ERR_COUNT);
 	if (t == MPI_DATATYPE_NULL)
@@ -103,7 +101,8 @@ int px_recv_start(struct px_req *r)
 	if (any) {
 		rc = PX_N(Irecv, r->buf, r->count, r->type, MPI_ANY_SOURCE, r->tag, c->native, &r->native);
 		if (rc != MPI_SUCCESS) {
-			px_req_drop_types(r);
+			if (!r->persistent)
+				px_req_drop_types(r);
 			return rc;
 		}
 	}
@@ -135,7 +134,7 @@ static int blocking_send(const void *buf, MPI_Count count, MPI_Datatype t, int d
 	struct px_comm *c, enum px_mode mode)
 {
 	struct px_req r;
-	int rc = px_check_args(c, buf, count, t, dst, tag, false);
+	int rc = px_check_args(c, count, t, dst, tag, false);
 
 	if (rc != MPI_SUCCESS)
 		return rc;
@@ -177,7 +176,7 @@ static int buffered_away(struct px_req *r, int rc)
 int px_Bsend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c)
 {
 	struct px_req *r;
-	int rc = px_check_args(c, buf, count, t, dst, tag, false);
+	int rc = px_check_args(c, count, t, dst, tag, false);
 
 	if (rc != MPI_SUCCESS)
 		return rc;
@@ -200,7 +199,7 @@ static int isend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int 
 	enum px_mode mode, MPI_Request *req)
 {
 	struct px_req *r;
-	int rc = px_check_args(c, buf, count, t, dst, tag, false);
+	int rc = px_check_args(c, count, t, dst, tag, false);
 
 	if (rc != MPI_SUCCESS)
 		return rc;
@@ -229,8 +228,10 @@ static int isend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int 
 		/* Complete at once for the application; the copy travels on its own. */
 		struct px_req *own = px_req_new(c);
 
-		if (!own)
+		if (!own) {
+			px_req_detach(r);
 			return px_raise(c, MPI_ERR_NO_MEM);
+		}
 		px_req_args(own, NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0);
 		px_send_start(own);
 		px_req_detach(r);
@@ -276,7 +277,7 @@ int px_Recv(
 			status->MPI_SOURCE = src;
 		return rc;
 	}
-	rc = px_check_args(c, buf, count, t, src, tag, true);
+	rc = px_check_args(c, count, t, src, tag, true);
 	if (rc != MPI_SUCCESS)
 		return rc;
 	px_req_init(&r, c);
@@ -288,7 +289,7 @@ int px_Irecv(
 	void *buf, MPI_Count count, MPI_Datatype t, int src, int tag, struct px_comm *c, MPI_Request *req)
 {
 	struct px_req *r;
-	int rc = px_check_args(c, buf, count, t, src, tag, true);
+	int rc = px_check_args(c, count, t, src, tag, true);
 
 	if (rc != MPI_SUCCESS)
 		return rc;
@@ -309,10 +310,10 @@ int px_Sendrecv(const void *sbuf, MPI_Count scount, MPI_Datatype st, int dst, in
 	MPI_Count rcount, MPI_Datatype rt, int src, int rtag, struct px_comm *c, MPI_Status *status)
 {
 	struct px_req s, r;
-	int rc = px_check_args(c, sbuf, scount, st, dst, stag, false), rc2;
+	int rc = px_check_args(c, scount, st, dst, stag, false), rc2;
 
 	if (rc == MPI_SUCCESS)
-		rc = px_check_args(c, rbuf, rcount, rt, src, rtag, true);
+		rc = px_check_args(c, rcount, rt, src, rtag, true);
 	if (rc != MPI_SUCCESS)
 		return rc;
 	px_req_init(&r, c);
@@ -332,19 +333,28 @@ int px_Isendrecv(const void *sbuf, MPI_Count scount, MPI_Datatype st, int dst, i
 	MPI_Count rcount, MPI_Datatype rt, int src, int rtag, struct px_comm *c, MPI_Request *req)
 {
 	struct px_req *s, *r;
-	int rc = px_check_args(c, sbuf, scount, st, dst, stag, false);
+	int rc = px_check_args(c, scount, st, dst, stag, false);
 
-	if (rc == MPI_SUCCESS)
-		rc = px_Irecv(rbuf, rcount, rt, src, rtag, c, req);
 	if (rc != MPI_SUCCESS)
 		return rc;
 	s = px_req_new(c);
 	if (!s)
 		return px_raise(c, MPI_ERR_NO_MEM);
 	px_req_args(s, sbuf, scount, st, dst, stag);
+	rc = px_Irecv(rbuf, rcount, rt, src, rtag, c, req);
+	if (rc != MPI_SUCCESS) {
+		px_req_release(s);
+		return rc;
+	}
 	r = px_req_find(*req);
 	r->also = s;
-	return px_send_start(s);
+	rc = px_send_start(s);
+	if (rc != MPI_SUCCESS) {
+		s->done = true;
+		px_Cancel(req);
+		px_Request_free(req);
+	}
+	return rc;
 }
 #endif
 

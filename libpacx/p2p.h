@@ -7,8 +7,7 @@
 #include "request.h"
 
 /* px_check_args: rank, tag, count, datatype; MPI_SUCCESS or the code after raising it. */
-int px_check_args(
-	struct px_comm *c, const void *buf, MPI_Count count, MPI_Datatype t, int peer, int tag, bool recv);
+int px_check_args(struct px_comm *c, MPI_Count count, MPI_Datatype t, int peer, int tag, bool recv);
 void px_req_args(struct px_req *r, const void *buf, MPI_Count count, MPI_Datatype t, int peer, int tag);
 
 /* px_send_start, px_recv_start: start what r's arguments describe. MPI error code, already raised. */

@@ -10,7 +10,7 @@ static int init(const void *buf, MPI_Count count, MPI_Datatype t, int peer, int 
 	enum px_kind kind, enum px_mode mode, MPI_Request *req)
 {
 	struct px_req *r;
-	int rc = px_check_args(c, buf, count, t, peer, tag, kind == PX_RECV);
+	int rc = px_check_args(c, count, t, peer, tag, kind == PX_RECV);
 
 	if (rc != MPI_SUCCESS)
 		return rc;
@@ -21,6 +21,7 @@ static int init(const void *buf, MPI_Count count, MPI_Datatype t, int peer, int 
 	r->kind = kind;
 	r->mode = mode;
 	r->persistent = true;
+	px_req_hold_types(r); /* from start to start, until the request is freed */
 	*req = r->token;
 	return MPI_SUCCESS;
 }
@@ -71,15 +72,19 @@ int px_Recv_init(
 int px_Start(MPI_Request *req)
 {
 	struct px_req *r = px_req_find(*req);
+	int rc;
 
 	if (!r)
 		return px_n.Start(req);
 	if (!r->persistent || r->active)
 		return px_raise(r->c, MPI_ERR_REQUEST);
 	r->active = true;
-	r->done = r->cancelled = r->acked = r->raised = false;
+	r->done = r->acked = r->raised = false;
 	r->error = MPI_SUCCESS;
-	return r->kind == PX_SEND ? px_send_start(r) : px_recv_start(r);
+	rc = r->kind == PX_SEND ? px_send_start(r) : px_recv_start(r);
+	if (rc != MPI_SUCCESS)
+		r->active = false;
+	return rc;
 }
 
 int px_Startall(int n, MPI_Request req[])

@@ -63,7 +63,7 @@ static void translate(struct px_comm *c, MPI_Status *status)
 
 int px_Iprobe(int src, int tag, struct px_comm *c, int *flag, MPI_Status *status)
 {
-	int rc = px_check_args(c, NULL, 0, MPI_BYTE, src, tag, true);
+	int rc = px_check_args(c, 0, MPI_BYTE, src, tag, true);
 	struct px_msg *u;
 
 	if (rc != MPI_SUCCESS)
@@ -120,7 +120,7 @@ static int token_new(MPI_Message *message, MPI_Request *req)
 
 int px_Improbe(int src, int tag, struct px_comm *c, int *flag, MPI_Message *message, MPI_Status *status)
 {
-	int rc = px_check_args(c, NULL, 0, MPI_BYTE, src, tag, true);
+	int rc = px_check_args(c, 0, MPI_BYTE, src, tag, true);
 	struct px_msg *u;
 
 	if (rc != MPI_SUCCESS)
@@ -204,12 +204,24 @@ static struct held *held_take(MPI_Message message)
 	return messages && message != MPI_MESSAGE_NO_PROC ? px_map_del(messages, message_key(message)) : NULL;
 }
 
+/* Are the arguments fit to receive what is behind the handle? The message stays matched when they are not. */
+static int matched_check(MPI_Message message, MPI_Count count, MPI_Datatype t)
+{
+	struct held *h = messages && message != MPI_MESSAGE_NO_PROC
+				 ? px_map_get(messages, message_key(message))
+				 : NULL;
+
+	return h ? px_check_args(h->c, count, t, MPI_ANY_SOURCE, MPI_ANY_TAG, true) : MPI_SUCCESS;
+}
+
 int px_Mrecv(void *buf, MPI_Count count, MPI_Datatype t, MPI_Message *message, MPI_Status *status)
 {
-	struct held *h = held_take(*message);
+	int rc = matched_check(*message, count, t);
+	struct held *h = rc == MPI_SUCCESS ? held_take(*message) : NULL;
 	struct px_req r;
-	int rc;
 
+	if (rc != MPI_SUCCESS)
+		return rc;
 	if (!h)
 		return PX_N(Mrecv, buf, count, t, message, status);
 	px_req_init(&r, h->c);
@@ -228,13 +240,16 @@ int px_Mrecv(void *buf, MPI_Count count, MPI_Datatype t, MPI_Message *message, M
 
 int px_Imrecv(void *buf, MPI_Count count, MPI_Datatype t, MPI_Message *message, MPI_Request *req)
 {
-	struct held *h = held_take(*message);
+	int rc = matched_check(*message, count, t);
+	struct held *h = rc == MPI_SUCCESS ? held_take(*message) : NULL;
 	struct px_req *r;
-	int rc = MPI_ERR_NO_MEM;
 
+	if (rc != MPI_SUCCESS)
+		return rc;
 	if (!h)
 		return PX_N(Imrecv, buf, count, t, message, req);
 	r = px_req_new(h->c);
+	rc = MPI_ERR_NO_MEM;
 	if (r) {
 		px_req_args(r, buf, count, t, MPI_ANY_SOURCE, MPI_ANY_TAG);
 		rc = matched_start(r, h, message);

@@ -18,7 +18,7 @@ static struct px_req *pool;   /* free, each with its token; linked by next */
 static struct px_map *tokens; /* native handle -> px_req; entries stay for pooled ones */
 static int live;              /* tokens that the application may hold: without any, none need be looked for */
 static struct px_req *needed; /* driven by px_progress; linked by anext */
-static int orphans;           /* operations given up by the application that are not complete */
+static int orphans;           /* sends given up by the application that are not complete */
 
 static uint64_t request_key(MPI_Request h)
 {
@@ -148,8 +148,10 @@ void px_req_unpost(struct px_req *r)
 	px_duty_add(-1);
 }
 
-void px_req_native_done(struct px_req *r, const MPI_Status *st)
+void px_req_native_done(struct px_req *r, const MPI_Status *st, int rc)
 {
+	r->error = rc;
+	r->raised = rc != MPI_SUCCESS; /* by the native call */
 	r->native = MPI_REQUEST_NULL;
 	r->status = *st;
 	if (r->kind == PX_RECV && st->MPI_SOURCE >= 0 && st->MPI_SOURCE < r->c->nlocal)
@@ -161,6 +163,8 @@ void px_req_native_done(struct px_req *r, const MPI_Status *st)
 
 void px_req_need(struct px_req *r)
 {
+	if (r->windowed)
+		return;
 	r->anext = needed;
 	r->aprev = &needed;
 	if (needed)
@@ -182,7 +186,7 @@ void px_req_rest(struct px_req *r)
 /* The payload has arrived or left completely. */
 static void transfer_done(struct px_req *r)
 {
-	if (r->windowed)
+	if (r->windowed && !r->orphan) /* an orphan stays until px_progress releases it */
 		px_req_rest(r);
 	if (r->kind == PX_RECV) {
 		if (r->x.temp) {
@@ -211,9 +215,7 @@ static bool test_one(struct px_req *r)
 	if (r->native != MPI_REQUEST_NULL) {
 		rc = px_n.Test(&r->native, &flag, &st);
 		if (rc != MPI_SUCCESS || flag) {
-			px_req_native_done(r, &st);
-			r->error = rc;
-			r->raised = rc != MPI_SUCCESS; /* by the native call */
+			px_req_native_done(r, &st, rc);
 		}
 		return r->done;
 	}
@@ -237,6 +239,12 @@ bool px_req_test(struct px_req *r)
 	return done && (!r->also || px_req_test(r->also));
 }
 
+/* Does r hold data that has to leave before MPI_Finalize and MPI_Buffer_detach? */
+static int sends(const struct px_req *r)
+{
+	return r->kind == PX_SEND || r->also ? 1 : 0;
+}
+
 bool px_progress(void)
 {
 	bool did = px.on && px_channel_poll();
@@ -245,17 +253,16 @@ bool px_progress(void)
 	for (struct px_req *r = needed; r; r = next) {
 		next = r->anext;
 		if (r->kind == PX_COLL) {
-			did |= px_sched_advance(r->sched);
+			/* it may start or end others, which changes the list */
+			if (px_sched_advance(r->sched))
+				return true;
 		} else if (px_req_test(r) && r->orphan) {
-			orphans--;
+			orphans -= sends(r);
 			if (r->windowed)
 				px_req_rest(r);
-			px_req_release(r);
-			did = true;
+			px_req_release(r); /* may wait, and other threads change the list meanwhile */
+			return true;
 		}
-		/* advancing one collective may start or end others: begin again */
-		if (did && r->kind == PX_COLL)
-			break;
 	}
 	return did;
 }
@@ -291,7 +298,8 @@ int px_req_wait(struct px_req *r)
 	while (!px_req_test(r))
 		px_relax(&w, px_progress());
 	px_loop_leave();
-	px_req_drop_types(r);
+	if (!r->persistent)
+		px_req_drop_types(r);
 	return r->error;
 }
 
@@ -304,7 +312,6 @@ int px_req_finish(struct px_req *r, MPI_Request *handle, MPI_Status *status)
 	px_status_copy(status, &r->status);
 	if (r->persistent) {
 		r->active = false;
-		px_req_drop_types(r);
 		transfer_free(r);
 		return error != MPI_SUCCESS ? px_raise(c, error) : rc;
 	}
@@ -327,9 +334,8 @@ void px_req_detach(struct px_req *r)
 		return;
 	}
 	r->orphan = true;
-	orphans++;
-	if (!r->windowed)
-		px_req_need(r);
+	orphans += sends(r);
+	px_req_need(r);
 }
 
 void px_buffered_wait(void)

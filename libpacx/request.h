@@ -4,7 +4,7 @@
  * application holds as its MPI_Request. Tokens are pooled with their px_req, so the table
  * handle -> px_req only grows. Blocking calls use a px_req on the stack, without token.
  * Completion is noticed by px_req_test; nothing here calls an error handler except the
- * MPI_Wait and MPI_Test families (wait.c).
+ * MPI_Wait and MPI_Test families (complete.c).
  */
 #ifndef PX_REQUEST_H
 #define PX_REQUEST_H
@@ -40,7 +40,7 @@ struct px_req {
 	bool persistent, active, orphan;
 	bool posted;   /* receive: open for messages from other sites */
 	bool windowed; /* in the list of operations that need progress */
-	bool done, cancelled;
+	bool done;
 	bool holds;  /* needs its datatype (and operator): see px_req_hold_types */
 	bool acked;  /* synchronous send: the receiver has matched */
 	bool raised; /* `error` has already been given to the error handler */
@@ -83,14 +83,14 @@ void px_req_hold_types(struct px_req *r);
 void px_req_drop_types(struct px_req *r);
 /* px_req_unpost: take a receive out of its posted queue. */
 void px_req_unpost(struct px_req *r);
-/* px_req_native_done: the local half of r has completed with this native status. */
-void px_req_native_done(struct px_req *r, const MPI_Status *st);
+/* px_req_native_done: the local half of r has completed with this native status and result. */
+void px_req_native_done(struct px_req *r, const MPI_Status *st, int rc);
 /* px_req_finish: after completion: give the status to the caller (or not, MPI_STATUS_IGNORE), deactivate or
  * release r, raise its error. Returns the error code. */
 int px_req_finish(struct px_req *r, MPI_Request *handle, MPI_Status *status);
 /* px_status_copy: all of *from but the MPI_ERROR field, unless to is MPI_STATUS_IGNORE. */
 void px_status_copy(MPI_Status *to, const MPI_Status *from);
-/* px_buffered_wait: until all buffered sends of ours have left. */
+/* px_buffered_wait: until all sends that the application gave up (buffered, or freed) have left. */
 void px_buffered_wait(void);
 /* px_req_need / px_req_rest: enter and leave the list of operations that px_progress drives. */
 void px_req_need(struct px_req *r);

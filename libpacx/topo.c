@@ -447,8 +447,10 @@ int px_Dist_graph_create(struct px_comm *c, int n, const int sources[], const in
 	}
 	rc = edges_agree(c, mine, nmine, &all, &nall);
 	free(mine);
-	if (rc != MPI_SUCCESS)
+	if (rc != MPI_SUCCESS) {
+		free(all);
 		return rc;
+	}
 	t.in = malloc((size_t)(nall + 1) * sizeof(int));
 	t.out = malloc((size_t)(nall + 1) * sizeof(int));
 	t.in_weight = malloc((size_t)(nall + 1) * sizeof(int));

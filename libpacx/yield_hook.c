@@ -3,11 +3,14 @@
  * MPICH (ch4:ucx) waits by calling ucp_worker_progress for ever and never yields: oversubscribed, each hop then
  * costs a time slice. This ucp_worker_progress stands in front of UCX's. It calls the real one, and after EMPTY
  * calls in a row that found nothing, yields each time, if the waiting policy says that cores are scarce. It never
- * calls MPI. Part of libpacx-mpich.so and of pacxd-mpich, which must export it (-Wl,--export-dynamic-symbol=...).
+ * calls MPI. Part of libpacx-mpich.so and of pacxd-mpich, which must export it (-rdynamic).
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <mpi.h>
+
+#ifndef OPEN_MPI /* Open MPI yields by itself, and may bring UCX, too */
 #include <dlfcn.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -59,3 +62,6 @@ unsigned ucp_worker_progress(void *worker)
 		sched_yield();
 	return n;
 }
+#else
+typedef int px_no_yield_hook; /* C wants something in a file */
+#endif

@@ -411,7 +411,7 @@ NARROW(px_narrow_aint, MPI_Aint)
 
 def bind_c(rows, funcs):
     out = [HEAD, "#include <limits.h>", "#include <mpi.h>", "#include <stdlib.h>", "", '#include "bind.h"', '#include "comm.h"', '#include "comm_find.h"',
-           '#include "lock.h"', '#include "request.h"', '#include "sched.h"', '#include "topo.h"', '#include "vendor.h"', '#include "wait.h"', "", '#pragma GCC diagnostic ignored "-Wdeprecated-declarations"', ""]
+           '#include "lock.h"', '#include "request.h"', '#include "topo.h"', '#include "vendor.h"', '#include "wait.h"', "", '#pragma GCC diagnostic ignored "-Wdeprecated-declarations"', ""]
     out.append(HELPERS)
     if any(n.endswith("v_c") for n in rows):
         out.append(NARROW)

@@ -24,10 +24,10 @@ void px_coll_allreduce(
 /* px_copy: count elements of t from one buffer to another. MPI error code. */
 int px_copy(const void *from, void *to, MPI_Count count, MPI_Datatype t);
 
-/* px_coll_root_ok: raise MPI_ERR_ROOT unless 0 <= root < size. */
+/* px_coll_root: raise MPI_ERR_ROOT unless 0 <= root < size. */
 int px_coll_root(struct px_comm *c, int root);
 
-/* The native rank of this site's head in an operation rooted at comm rank root, and the comm rank of another site's. */
+/* px_coll_head: comm rank of a part's head in an operation rooted at comm rank root: the root itself in its own part, else the leader. */
 int px_coll_head(const struct px_comm *c, int part, int root);
 
 #endif

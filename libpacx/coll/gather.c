@@ -1,6 +1,8 @@
 /* gather.c: gather(v) and scatter(v): native inside the root's site, one message per remote rank (flat is
  * wide-area optimal in latency; fewer messages come with the wide-area collectives).
  */
+#include <limits.h>
+
 #include "bind.h"
 #include "coll.h"
 #include "comm.h"
@@ -56,6 +58,10 @@ static void gather(struct px_sched *s, const void *in, MPI_Count count, MPI_Data
 		px_sched_send(s, in, count, t, root);
 		return;
 	}
+	if (in != MPI_IN_PLACE && count > INT_MAX) { /* Igatherv counts in int */
+		px_sched_fail(s, MPI_ERR_COUNT);
+		return;
+	}
 	if (c->rank == root) {
 		int *v = local_layout(s, l);
 
@@ -85,6 +91,10 @@ static void scatter(struct px_sched *s, const void *in, const struct layout *l, 
 
 	if (c->lrank_of[root] < 0) {
 		px_sched_recv(s, out, rcount, rt, root);
+		return;
+	}
+	if (out != MPI_IN_PLACE && rcount > INT_MAX) {
+		px_sched_fail(s, MPI_ERR_COUNT);
 		return;
 	}
 	if (c->rank == root) {

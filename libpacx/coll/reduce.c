@@ -1,4 +1,4 @@
-/* reduce.c: reduce, allreduce, reduce_scatter(_block), scan, exscan.
+/* reduce.c: reduce, allreduce, reduce_scatter(_block).
  *
  * Design. Where sites hold consecutive ranks ("blocked") or the operator commutes, each site
  * reduces natively to its leader and the partial results are combined in site order, by everybody who needs
@@ -13,6 +13,7 @@
 #include "coll.h"
 #include "comm.h"
 #include "datatype.h"
+#include "native.h"
 #include "request.h"
 #include "vendor.h"
 
@@ -275,9 +276,11 @@ static struct px_sched *build_reduce_scatter(enum px_coll which, const void *in,
 	MPI_Count start, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c)
 {
 	struct px_sched *s = px_sched_new(c, which);
-	struct block *b = s ? px_sched_temp(s, sizeof *b) : NULL;
+	struct block *b = s && px_fits(total) ? px_sched_temp(s, sizeof *b) : NULL;
 	char *all = b ? px_sched_temp_typed(s, total, t) : NULL;
 
+	if (s && !px_fits(total))
+		px_sched_fail(s, MPI_ERR_COUNT);
 	if (!all)
 		return s;
 	px_coll_allreduce(s, in == MPI_IN_PLACE ? out : in, all, total, t, op);

@@ -1,5 +1,5 @@
 /* scan.c: inclusive and exclusive scan. Native scan inside a site; the totals of the sites before come in
- * one wide-area message each. Ranks that do not follow the sites: everybody gets all operands.
+ * one wide-area message each. Ranks that do not follow the sites: everybody gets the operands of the ranks before.
  */
 #include "bind.h"
 #include "coll.h"
