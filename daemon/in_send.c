@@ -14,7 +14,10 @@
 
 #define SPARE_ENVELOPES 256
 #define SPARE_SEGS      64
-#define TURN            32 /* long messages looked at per poll */
+/* Envelopes under way to one rank. Open MPI keeps the sends that it cannot place on one list, and walks it in every call: one
+ * rank that does not receive would slow down all others. */
+#define WINDOW 128
+#define TURN   32 /* long messages looked at per poll */
 
 struct part {
 	struct px_list l;
@@ -30,12 +33,15 @@ static struct pxd_in_long *long_of(struct px_list *l)
 int pxd_sends_init(struct pxd_sends *s, struct pxd *d)
 {
 	s->d = d;
-	px_list_init(&s->envelopes);
 	px_list_init(&s->spare);
 	px_list_init(&s->active);
 	s->segs.keep = SPARE_SEGS;
 	s->longs = px_map_new();
 	s->rank = calloc((size_t)d->map.nranks + 1, sizeof *s->rank);
+	for (int i = 0; s->rank && i <= d->map.nranks; i++) {
+		px_list_init(&s->rank[i].sent);
+		px_list_init(&s->rank[i].held);
+	}
 	return s->longs && s->rank ? PX_OK : PX_ENOMEM;
 }
 
@@ -85,22 +91,34 @@ void pxd_envelope_put(struct pxd_sends *s, struct pxd_envelope *e)
 	px_list_push_front(&s->spare, &e->l);
 }
 
+static int envelope_start(struct pxd_sends *s, struct pxd_envelope *e, int rank)
+{
+	if (px_n.Isend(e->bytes, e->len, MPI_BYTE, s->d->map.native_of[rank], PX_TAG_DOWN, s->d->map.relay,
+		    &e->req) != MPI_SUCCESS)
+		return PX_EMPI;
+	s->rank[rank].native++;
+	px_list_push(&s->rank[rank].sent, &e->l);
+	return PX_OK;
+}
+
 int pxd_envelope_send(struct pxd_sends *s, struct pxd_envelope *e, const struct px_frame *f, int rank)
 {
-	if (s->rank[rank].fin && f->type != PX_F_FIN) {
+	struct pxd_rank *r = &s->rank[rank];
+
+	if (r->fin && f->type != PX_F_FIN) {
 		s->dropped++;
 		pxd_envelope_put(s, e);
 		return PX_OK;
 	}
 	px_frame_put(f, e->bytes);
 	e->len = PX_FRAME_SIZE + (int)f->body;
-	if (px_n.Isend(e->bytes, e->len, MPI_BYTE, s->d->map.native_of[rank], PX_TAG_DOWN, s->d->map.relay,
-		    &e->req) != MPI_SUCCESS) {
+	if (r->native == WINDOW || !px_list_empty(&r->held)) {
+		px_list_push(&r->held, &e->l);
+	} else if (envelope_start(s, e, rank) < 0) {
 		pxd_envelope_put(s, e);
 		return PX_EMPI;
 	}
-	s->rank[rank].envelopes++;
-	px_list_push(&s->envelopes, &e->l);
+	r->envelopes++;
 	if (++s->nenvelopes > s->envelope_peak)
 		s->envelope_peak = s->nenvelopes;
 	return PX_OK;
@@ -218,15 +236,27 @@ static bool envelopes_poll(struct pxd_sends *s)
 {
 	bool some = false;
 
-	while (!px_list_empty(&s->envelopes)) {
-		struct pxd_envelope *e = px_list_entry(s->envelopes.next, struct pxd_envelope, l);
+	for (int i = 0; i < s->d->map.nranks && s->nenvelopes > 0; i++) {
+		struct pxd_rank *r = &s->rank[i];
 
-		if (!native_done(s, &e->req))
-			break;
-		px_list_del(&e->l);
-		s->nenvelopes--;
-		pxd_envelope_put(s, e);
-		some = true;
+		while (!px_list_empty(&r->sent)) {
+			struct pxd_envelope *e = px_list_entry(r->sent.next, struct pxd_envelope, l);
+
+			if (!native_done(s, &e->req))
+				break;
+			px_list_del(&e->l);
+			r->native--;
+			s->nenvelopes--;
+			pxd_envelope_put(s, e);
+			some = true;
+		}
+		while (r->native < WINDOW && !px_list_empty(&r->held) && !s->d->failed) {
+			struct pxd_envelope *e = px_list_entry(px_list_pop(&r->held), struct pxd_envelope, l);
+
+			if (envelope_start(s, e, i) < 0)
+				pxd_fail(s->d, PXD_EXIT_INTERNAL, "a native send to a local rank failed");
+			some = true;
+		}
 	}
 	return some;
 }

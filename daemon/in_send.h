@@ -39,15 +39,16 @@ struct pxd_in_long {
 };
 
 struct pxd_rank {
-	uint64_t envelopes; /* sent to it */
+	uint64_t envelopes;        /* sent to it */
+	struct px_list sent, held; /* under way, in the order sent; waiting for room */
+	unsigned native;           /* length of sent */
 	bool fin;
 };
 
 struct pxd_sends {
 	struct pxd *d;
-	struct pxd_rank *rank;    /* [nranks] */
-	struct px_list envelopes; /* in the order sent */
-	struct px_list spare;     /* envelopes for reuse */
+	struct pxd_rank *rank; /* [nranks] */
+	struct px_list spare;  /* envelopes for reuse */
 	unsigned nspare;
 	struct px_map *longs;  /* src, msg -> pxd_in_long, until its last segment has come */
 	struct px_list active; /* pxd_in_long with parts */

@@ -166,10 +166,43 @@ int px_raise(struct px_comm *c, int code)
 	return code;
 }
 
+/* Once per function: a program that probes for what there is must not fill the terminal. */
+static void say_unsupported(const char *name)
+{
+	static const char *said[32]; /* string constants of the wrappers */
+
+	for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
+		if (said[i] == name)
+			return;
+		if (!said[i]) {
+			said[i] = name;
+			px_log(PX_LOG_ERROR,
+				"rank %d: %s is not supported on a communicator that spans sites", px.grank,
+				name);
+			return;
+		}
+	}
+}
+
+int px_unsupported_file(MPI_File *fh)
+{
+	say_unsupported("MPI_File_open");
+	*fh = MPI_FILE_NULL;
+#ifdef OPEN_MPI /* its File_call_errhandler takes no MPI_FILE_NULL: a handler of the user's own is not called */
+	MPI_Errhandler handler;
+
+	if (px_n.File_get_errhandler(MPI_FILE_NULL, &handler) == MPI_SUCCESS &&
+		handler == MPI_ERRORS_ARE_FATAL)
+		px_n.Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_UNSUPPORTED_OPERATION);
+#else
+	px_n.File_call_errhandler(MPI_FILE_NULL, MPI_ERR_UNSUPPORTED_OPERATION);
+#endif
+	return MPI_ERR_UNSUPPORTED_OPERATION;
+}
+
 int px_unsupported(struct px_comm *c, const char *name)
 {
-	px_log(PX_LOG_ERROR, "rank %d: %s is not supported on a communicator that spans sites", px.grank,
-		name);
+	say_unsupported(name);
 	if (c)
 		return px_raise(c, MPI_ERR_UNSUPPORTED_OPERATION);
 	px_n.Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_UNSUPPORTED_OPERATION);

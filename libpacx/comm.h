@@ -61,6 +61,8 @@ uint64_t px_ctx_candidate(void);
 int px_raise(struct px_comm *c, int code);
 /* px_unsupported: raise "MPI_X is not supported on a communicator that spans sites". */
 int px_unsupported(struct px_comm *c, const char *name);
+/* px_unsupported_file: the same for MPI_File_open, whose errors belong to MPI_FILE_NULL's handler (MPI standard 14.7). */
+int px_unsupported_file(MPI_File *fh);
 
 /* px_comm_agree: collective over c: all contribute `bytes` bytes, all get all, in rank order. MPI error code. */
 int px_comm_agree(struct px_comm *c, const void *mine, int bytes, void *all);

@@ -1,9 +1,9 @@
 /* comm_make.c: constructors of communicators from those that span sites.
  *
- * Design. Every constructor first lets all members learn what they need in one allgather
- * (px_comm_agree), including a fresh context id from each of them: the new communicator takes the id offered by
- * its rank 0. After that all members are inside the call, so the blocking native constructor that follows can
- * wait for nobody who waits for us. The result is a native communicator when its members are at one site.
+ * Design. First the local members come together with progress (meet_here), so that the blocking native constructor
+ * that follows waits for nobody who waits for us. Then all members learn in one allgather (px_comm_agree) whether it has
+ * succeeded everywhere (one vendor may have run out of communicators) and a fresh context id from each of them: the
+ * new communicator takes the id offered by its rank 0. The result is a native communicator when its members are at one site.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +12,21 @@
 #include "coll/coll.h"
 #include "comm.h"
 #include "endian.h"
+#include "err.h"
 #include "group.h"
 #include "request.h"
 #include "state.h"
 #include "topo.h"
 #include "vendor.h"
+
+/* All local members have entered: the native constructor that follows waits for nobody who waits for us. */
+static int meet_here(struct px_comm *c)
+{
+	MPI_Request req;
+	int rc = px_n.Ibarrier(c->native, &req);
+
+	return rc == MPI_SUCCESS ? px_wait_native(&req, MPI_STATUS_IGNORE) : rc;
+}
 
 /* native is the native communicator of this site's part of the new one; *out gets what the application holds. */
 static int adopt(
@@ -30,19 +40,39 @@ static int adopt(
 	return MPI_SUCCESS;
 }
 
-/* Everybody's context id candidate; the result is that of comm rank `who`. */
-static int agree_ctx(struct px_comm *c, int who, uint64_t *ctx)
+#define OFFER_BYTES 16 /* context id, 1 = the native constructor has succeeded */
+
+/* made: result of the native constructor here. All members learn whether it succeeded everywhere, and the context id
+ * offered by comm rank `who`. MPI error code; the error of another member is raised here, too. */
+static int agree(struct px_comm *c, int made, int who, uint64_t *ctx)
 {
-	uint8_t mine[8], *all = malloc((size_t)c->size * sizeof mine);
+	uint8_t mine[OFFER_BYTES] = { 0 }, *all = malloc((size_t)c->size * OFFER_BYTES);
+	bool failed = false;
 	int rc;
 
 	if (!all)
 		return px_raise(c, MPI_ERR_NO_MEM);
 	px_put64(mine, px_ctx_candidate());
-	rc = px_comm_agree(c, mine, sizeof mine, all);
+	mine[8] = made == MPI_SUCCESS;
+	rc = px_comm_agree(c, mine, OFFER_BYTES, all);
+	for (int r = 0; r < c->size && rc == MPI_SUCCESS; r++)
+		failed |= all[r * OFFER_BYTES + 8] == 0;
 	if (rc == MPI_SUCCESS)
-		*ctx = px_get64(all + 8 * who);
+		*ctx = px_get64(all + OFFER_BYTES * who);
 	free(all);
+	if (rc != MPI_SUCCESS || made != MPI_SUCCESS)
+		return rc != MPI_SUCCESS ? rc : made;
+	if (!failed)
+		return MPI_SUCCESS;
+	px_log(PX_LOG_ERROR, "rank %d: a member of another site could not make the communicator", px.grank);
+	return px_raise(c, MPI_ERR_OTHER);
+}
+
+/* After a failed agreement: what was made here goes again. */
+static int unmake(MPI_Comm native, int made, int rc)
+{
+	if (made == MPI_SUCCESS && native != MPI_COMM_NULL)
+		px_n.Comm_free(&native);
 	return rc;
 }
 
@@ -58,26 +88,27 @@ static int dup_finish(struct px_comm *c, MPI_Comm native, uint64_t ctx, MPI_Comm
 	return d->topo ? MPI_SUCCESS : px_raise(c, MPI_ERR_NO_MEM);
 }
 
+static int dup(struct px_comm *c, bool with_info, MPI_Info info, MPI_Comm *out)
+{
+	MPI_Comm native = MPI_COMM_NULL;
+	uint64_t ctx;
+	int rc, made = meet_here(c);
+
+	if (made == MPI_SUCCESS)
+		made = with_info ? px_n.Comm_dup_with_info(c->native, info, &native)
+				 : px_n.Comm_dup(c->native, &native);
+	rc = agree(c, made, 0, &ctx);
+	return rc == MPI_SUCCESS ? dup_finish(c, native, ctx, out) : unmake(native, made, rc);
+}
+
 int px_Comm_dup(struct px_comm *c, MPI_Comm *out)
 {
-	MPI_Comm native;
-	uint64_t ctx;
-	int rc = agree_ctx(c, 0, &ctx);
-
-	if (rc == MPI_SUCCESS)
-		rc = px_n.Comm_dup(c->native, &native);
-	return rc == MPI_SUCCESS ? dup_finish(c, native, ctx, out) : rc;
+	return dup(c, false, MPI_INFO_NULL, out);
 }
 
 int px_Comm_dup_with_info(struct px_comm *c, MPI_Info info, MPI_Comm *out)
 {
-	MPI_Comm native;
-	uint64_t ctx;
-	int rc = agree_ctx(c, 0, &ctx);
-
-	if (rc == MPI_SUCCESS)
-		rc = px_n.Comm_dup_with_info(c->native, info, &native);
-	return rc == MPI_SUCCESS ? dup_finish(c, native, ctx, out) : rc;
+	return dup(c, true, info, out);
 }
 
 struct idup {
@@ -111,8 +142,7 @@ int px_Comm_idup(struct px_comm *c, MPI_Comm *out, MPI_Request *req)
 
 /* What each rank says in MPI_Comm_split. */
 struct claim {
-	bool in;
-	int color, key, rank;
+	int key, rank;
 	uint64_t ctx;
 };
 
@@ -128,8 +158,9 @@ static int by_key(const void *a, const void *b)
 }
 
 /* Members of my colour in their new order. *n = 0 when I am in none. MPI error code, raised. */
-static int claims(struct px_comm *c, int color, int key, struct claim **members, int *n)
+static int claims(struct px_comm *c, int made, int color, int key, struct claim **members, int *n)
 {
+	bool failed = false;
 	uint8_t mine[CLAIM_BYTES] = { 0 }, *all = malloc((size_t)c->size * CLAIM_BYTES);
 	struct claim *v = malloc((size_t)c->size * sizeof *v);
 	int rc = MPI_ERR_NO_MEM;
@@ -141,16 +172,22 @@ static int claims(struct px_comm *c, int color, int key, struct claim **members,
 	px_put32(mine, color != MPI_UNDEFINED); /* the constant itself is the vendor's own */
 	px_put32(mine + 4, (uint32_t)color);
 	px_put32(mine + 8, (uint32_t)key);
+	px_put32(mine + 12, made == MPI_SUCCESS);
 	px_put64(mine + 16, px_ctx_candidate());
 	rc = px_comm_agree(c, mine, CLAIM_BYTES, all);
 	if (rc != MPI_SUCCESS)
 		goto fail;
 	*n = 0;
-	for (int r = 0; r < c->size && color != MPI_UNDEFINED; r++) {
+	for (int r = 0; r < c->size; r++) {
 		const uint8_t *p = all + (size_t)r * CLAIM_BYTES;
 
-		if (px_get32(p) && (int)px_get32(p + 4) == color)
-			v[(*n)++] = (struct claim){ true, color, (int)px_get32(p + 8), r, px_get64(p + 16) };
+		failed |= px_get32(p + 12) == 0;
+		if (color != MPI_UNDEFINED && px_get32(p) && (int)px_get32(p + 4) == color)
+			v[(*n)++] = (struct claim){ (int)px_get32(p + 8), r, px_get64(p + 16) };
+	}
+	if (failed) {
+		rc = made != MPI_SUCCESS ? made : px_raise(c, MPI_ERR_OTHER);
+		goto fail;
 	}
 	qsort(v, (size_t)*n, sizeof *v, by_key);
 	free(all);
@@ -164,38 +201,31 @@ fail:
 
 int px_Comm_split(struct px_comm *c, int color, int key, MPI_Comm *out)
 {
-	struct claim *v;
-	MPI_Comm native;
-	int n, rc, me = 0, *grank;
+	MPI_Comm native = MPI_COMM_NULL;
+	struct claim *v = NULL;
+	int n = 0, rc, made, *grank;
 
 	if (color < 0 && color != MPI_UNDEFINED)
 		return px_raise(c, MPI_ERR_ARG);
-	rc = claims(c, color, key, &v, &n);
+	made = meet_here(c);
+	if (made ==
+		MPI_SUCCESS) /* orders by key, then by native rank: as the whole is ordered by key, then by rank */
+		made = px_n.Comm_split(c->native, color, key, &native);
+	rc = claims(c, made, color, key, &v, &n);
 	if (rc != MPI_SUCCESS)
-		return rc;
+		return unmake(native, made, rc);
 	grank = malloc((size_t)(n + 1) * sizeof *grank);
-	for (int i = 0; i < n && grank; i++) {
+	for (int i = 0; i < n && grank; i++)
 		grank[i] = c->grank[v[i].rank];
-		if (v[i].rank == c->rank)
-			me = i;
-	}
-	rc = grank ? px_n.Comm_split(c->native, color, me, &native) : px_raise(c, MPI_ERR_NO_MEM);
-	if (rc == MPI_SUCCESS && n == 0)
+	if (!grank)
+		rc = unmake(native, made, px_raise(c, MPI_ERR_NO_MEM));
+	else if (n == 0)
 		*out = MPI_COMM_NULL;
-	else if (rc == MPI_SUCCESS)
+	else
 		rc = adopt(c, native, v[0].ctx, n, grank, out);
 	free(grank);
 	free(v);
 	return rc;
-}
-
-/* All local members have entered: the native constructor that follows waits for nobody who waits for us. */
-static int meet_here(struct px_comm *c)
-{
-	MPI_Request req;
-	int rc = px_n.Ibarrier(c->native, &req);
-
-	return rc == MPI_SUCCESS ? px_wait_native(&req, MPI_STATUS_IGNORE) : rc;
 }
 
 int px_Comm_split_type(struct px_comm *c, int type, int key, MPI_Info info, MPI_Comm *out)
@@ -233,27 +263,27 @@ static bool member(int n, const int *grank)
 
 int px_Comm_create(struct px_comm *c, MPI_Group group, MPI_Comm *out)
 {
-	MPI_Group local;
-	MPI_Comm native;
+	MPI_Group local = MPI_GROUP_EMPTY;
+	MPI_Comm native = MPI_COMM_NULL;
 	uint64_t ctx;
-	int n, first, *grank, rc = subset(c, group, &n, &grank, &first);
+	int n, first, *grank, made, rc = subset(c, group, &n, &grank, &first);
 
 	if (rc != MPI_SUCCESS)
 		return rc;
-	rc = agree_ctx(c, first, &ctx);
-	if (rc == MPI_SUCCESS)
-		rc = px_group_native(n, grank, &local);
-	if (rc == MPI_SUCCESS) {
-		rc = px_n.Comm_create(c->native, local, &native);
-		if (local != MPI_GROUP_EMPTY)
-			px_n.Group_free(&local);
-	}
-	if (rc == MPI_SUCCESS) {
-		if (member(n, grank))
-			rc = adopt(c, native, ctx, n, grank, out);
-		else
-			*out = MPI_COMM_NULL;
-	}
+	made = meet_here(c);
+	if (made == MPI_SUCCESS)
+		made = px_group_native(n, grank, &local);
+	if (made == MPI_SUCCESS)
+		made = px_n.Comm_create(c->native, local, &native);
+	if (local != MPI_GROUP_EMPTY)
+		px_n.Group_free(&local);
+	rc = agree(c, made, first, &ctx);
+	if (rc != MPI_SUCCESS)
+		rc = unmake(native, made, rc);
+	else if (member(n, grank))
+		rc = adopt(c, native, ctx, n, grank, out);
+	else
+		*out = MPI_COMM_NULL;
 	free(grank);
 	return rc;
 }

@@ -241,7 +241,7 @@ def trampoline(f, funcs, cls, opts):
         b = ["if (!px_active)", f"\treturn {native_call(f)};", *void, f'return px_unsupported(NULL, "MPI_{f.name}");']
     elif f.name == "File_open":  # its I/O component is loaded in here and must be sealed, too
         b = ["MPI_Comm native = PX_MAP(comm);", "struct px_comm *c = px_comm_find(native);", "int rc;", "", "if (PX_UNLIKELY(c))",
-             '\treturn px_unsupported(c, "MPI_File_open");', "if (meet(comm, native) != MPI_SUCCESS)", "\treturn MPI_ERR_OTHER;", f"rc = {native_call(f)};", "if (px_active)", "\tpx_vendor_seal();",
+             '\treturn px_unsupported_file(fh);', "if (meet(comm, native) != MPI_SUCCESS)", "\treturn MPI_ERR_OTHER;", f"rc = {native_call(f)};", "if (px_active)", "\tpx_vendor_seal();",
              "return rc;"]
     elif cls == "refused":
         if len(comms) == 1:
