@@ -1,3 +1,4 @@
+/* descend.c: see descend.h. */
 #include "descend.h"
 
 #include <ctype.h>

@@ -1,4 +1,4 @@
-/* Design: the search for a library follows ld.so(8) closely enough for a yes or no: DT_RPATH/DT_RUNPATH with
+/* elf_flavor.c: Design: the search for a library follows ld.so(8) closely enough for a yes or no: DT_RPATH/DT_RUNPATH with
  * $ORIGIN, LD_LIBRARY_PATH, the directories of /etc/ld.so.conf*, the built-in ones. All offsets of the
  * file are checked before use: a damaged program gives PX_MPI_OTHER, never a crash.
  */

@@ -1,3 +1,4 @@
+/* feeder.c: see feeder.h. */
 #include "feeder.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Design: run one command and see that nothing of it survives.
+/* guard.c: run one command and see that nothing of it survives.
  *
  *     pacxrun --guard [-p PID] [--] COMMAND [ARGUMENT ...]
  *

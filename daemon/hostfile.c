@@ -1,3 +1,4 @@
+/* hostfile.c: see hostfile.h. */
 #include "hostfile.h"
 
 #include <errno.h>
@@ -287,6 +288,26 @@ done:
 	return rc;
 }
 
+int pxd_hosts_job_set(struct pxd_hosts *h, const char *text, char *why, size_t cap)
+{
+	size_t n = strlen(text);
+
+	for (size_t i = 0; i < n; i++) {
+		if ((unsigned char)text[i] >= ' ' && text[i] != 0x7f)
+			continue;
+		snprintf(why, cap,
+			"PACX_JOB: found a control character, expected a word of at most %d characters",
+			PX_JOB_MAX);
+		return PX_ECONF;
+	}
+	if (n == 0 || n > PX_JOB_MAX) {
+		snprintf(why, cap, "PACX_JOB: found %zu characters, expected 1 to %d", n, PX_JOB_MAX);
+		return PX_ECONF;
+	}
+	memcpy(h->job_id, text, n + 1);
+	return PX_OK;
+}
+
 /* env_overrides: what the environment says besides the hostfile: PACX_SITE and PACX_JOB. */
 static int env_overrides(struct pxd_hosts *h, int *self, char *why, size_t cap)
 {
@@ -301,16 +322,8 @@ static int env_overrides(struct pxd_hosts *h, int *self, char *why, size_t cap)
 			h->file, h->sites[i].name);
 		return PX_ECONF;
 	}
-	if (job && *job) {
-		size_t n = strlen(job);
-
-		if (n > PX_JOB_MAX) {
-			snprintf(why, cap, "PACX_JOB: found %zu characters, expected at most %d", n,
-				PX_JOB_MAX);
-			return PX_ECONF;
-		}
-		memcpy(h->job_id, job, n + 1);
-	}
+	if (job && *job && pxd_hosts_job_set(h, job, why, cap) < 0)
+		return PX_ECONF;
 	if (!self)
 		return 0;
 	if (!site || !*site) {

@@ -1,8 +1,8 @@
 /* hostfile.h: the sites of a job as the user wrote them, with every default filled in.
  *
  * Owns the parsed hostfile (YAML or the classic PACX form), from pxd_hosts_load, _parse or
- * _from_env to pxd_hosts_free. pacxrun loads a file, pacxd and libpacx's users load what pacxrun handed
- * on in PACX_PLAN. Nothing here starts, resolves or connects anything, writes to the terminal or exits:
+ * _from_env to pxd_hosts_free. pacxrun loads a file, pacxd what pacxrun handed on in PACX_PLAN,
+ * or the file PACX_HOSTFILE. Nothing here starts, resolves or connects anything, writes to the terminal or exits:
  * an error comes back as one line "file:line:column: found ..., expected ..." in the caller's buffer.
  */
 #ifndef PXD_HOSTFILE_H
@@ -84,6 +84,8 @@ void pxd_hosts_free(struct pxd_hosts *h); /* NULL is fine */
 
 /* pxd_hosts_find: index of a site by name, or -1. */
 int pxd_hosts_find(const struct pxd_hosts *h, const char *name);
+/* pxd_hosts_job_set: the job id is this text (PACX_JOB). 0, or PX_ECONF with the reason in why. */
+int pxd_hosts_job_set(struct pxd_hosts *h, const char *text, char *why, size_t cap);
 /* pxd_hosts_job_id: derive job_id anew from job, names, ranks, hosts and ports. */
 void pxd_hosts_job_id(struct pxd_hosts *h);
 /* pxd_hosts_plan: the resolved hostfile as one line of YAML for PACX_PLAN, without what only pacxrun

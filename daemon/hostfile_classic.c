@@ -1,4 +1,4 @@
-/* The classic form of PACX-MPI: one site a line,
+/* hostfile_classic.c: The classic form of PACX-MPI: one site a line,
  *
  *     host1 tcp 100 (rsh host2 mpirun -np 102 {exe})
  *

@@ -1,3 +1,4 @@
+/* hostfile_text.c: see hostfile_text.h. */
 #include "hostfile_text.h"
 
 #include <ctype.h>

@@ -1,3 +1,4 @@
+/* hostfile_tree.c: see hostfile_tree.h. */
 #include "hostfile_tree.h"
 
 #include <stdio.h>
@@ -73,7 +74,7 @@ static int node_new(struct reader *r, const yaml_event_t *e, struct pxd_node **o
 		n->kind = PXD_SCALAR;
 		anchor = e->data.scalar.anchor;
 		n->plain = e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-		/* An escape such as "\0" or "\n" may bring in what the text itself must not contain. */
+		/* The escape "\0" may bring in what the text itself must not contain. */
 		for (size_t i = 0; i < e->data.scalar.length && !anchor; i++) {
 			unsigned char c = e->data.scalar.value[i];
 

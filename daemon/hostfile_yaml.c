@@ -1,4 +1,4 @@
-/* The YAML form: tables of keys (struct key) say what may stand in each mapping and which function reads it.
+/* hostfile_yaml.c: The YAML form: tables of keys (struct key) say what may stand in each mapping and which function reads it.
  * A new key is a new row.
  */
 #include <stdio.h>
@@ -231,7 +231,7 @@ static int site_args(struct reader *r, const struct pxd_node *v, void *object)
 static bool env_reserved(const char *name)
 {
 	static const char *const own[] = { "PACX_PLAN", "PACX_HOSTFILE", "PACX_SITE", "PACX_JOB", "PACX_FORM",
-		"PACX_DAEMONS", "PACX_GATEWAYS", "PACX_BASE", "PACX_STATS", "PACX_STDIN" };
+		"PACX_DAEMONS", "PACX_GATEWAYS", "PACX_BASE", "PACX_MPI", "PACX_STATS", "PACX_STDIN" };
 
 	for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
 		if (strcmp(name, own[i]) == 0)

@@ -1,3 +1,4 @@
+/* json.c: see json.h. */
 #include "json.h"
 
 #include <ctype.h>

@@ -1,4 +1,4 @@
-/* Design: every site is `pacxrun --guard -p PID /bin/sh -c COMMAND` in a session of its own.
+/* launch.c: Design: every site is `pacxrun --guard -p PID /bin/sh -c COMMAND` in a session of its own.
  *
  *  1. A site counts as running until its guard has ended. Its pipes are closed only at their end of file.
  *  2. The first site that fails decides the exit status. The others get FAIL_WAIT_MS to end by themselves

@@ -1,7 +1,7 @@
 /* link.h: a directed pair of sites, as the out-daemon of the first sees it: counters, sequence numbers,
  * queue.
  *
- * Owned by role out, one per peer. Frames are numbered here and queued on the link's connection; link_flush
+ * Owned by role out, one per peer. Frames are numbered here and queued on the link's connection; pxd_path_flush
  * sends what one turn of the loop has queued. (The receiving end of a link is struct in_link in role_in.c.)
  * Later: several streams, retained frames for resume, credits.
  */

@@ -1,3 +1,4 @@
+/* output.c: see output.h. */
 #include "output.h"
 
 #include <errno.h>

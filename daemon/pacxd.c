@@ -144,7 +144,8 @@ static int daemon_open(struct pxd *d)
 	if (index < 0)
 		return index;
 	if (rc < 0) {
-		pxd_fail(d, PXD_EXIT_INTERNAL, "cannot set up the native job: %s", px_strerror(rc));
+		pxd_fail(d, rc == PX_EINVAL ? PXD_EXIT_CONFIG : PXD_EXIT_INTERNAL,
+			"cannot set up the native job: %s", px_strerror(rc));
 		return rc;
 	}
 	alarm(0); /* all are there */

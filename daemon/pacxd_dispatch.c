@@ -1,4 +1,4 @@
-/* pacxd: the relay daemon's name for users. The daemon itself is an MPI program, one per vendor MPI;
+/* pacxd_dispatch.c: pacxd: the relay daemon's name for users. The daemon itself is an MPI program, one per vendor MPI;
  * this finds out under which one it was started and becomes ../lib/pacx/pacxd-FLAVOR beside it.
  */
 #include <errno.h>

@@ -1,3 +1,6 @@
+/* pacxrun.c: the command line of pacxrun: options to a plan (plan.h), reserved ports, then the launch (launch.h).
+ * The one place of the program that decides its exit status.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -66,7 +69,6 @@ static int options_read(int argc, char **argv, struct options *o)
 		{ "daemons", required_argument, NULL, DAEMONS },
 		{ "form", required_argument, NULL, FORM },
 		{ "timeout", required_argument, NULL, TIMEOUT },
-		{ "deadline", required_argument, NULL, TIMEOUT },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "version", no_argument, NULL, VERSION },
 		{ "help", no_argument, NULL, HELP },
@@ -322,9 +324,9 @@ static int ports_fix(struct pxd_hosts *h, const struct options *o, char *why, si
 		}
 	}
 	pxd_hosts_job_id(h);
-	if (getenv("PACX_JOB") && *getenv("PACX_JOB") && strlen(getenv("PACX_JOB")) <= PX_JOB_MAX)
-		strcpy(h->job_id, getenv("PACX_JOB"));
-	else if (!by_hand && !o->check && getrandom(id, sizeof id, 0) == (ssize_t)sizeof id)
+	if (getenv("PACX_JOB") && *getenv("PACX_JOB"))
+		return pxd_hosts_job_set(h, getenv("PACX_JOB"), why, cap);
+	if (!by_hand && !o->check && getrandom(id, sizeof id, 0) == (ssize_t)sizeof id)
 		for (size_t i = 0; i < sizeof id; i++)
 			snprintf(h->job_id + 2 * i, 3, "%02x", id[i]);
 	return 0;

@@ -1,3 +1,4 @@
+/* plan.c: see plan.h. */
 #include "plan.h"
 
 #include <stdarg.h>

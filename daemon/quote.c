@@ -1,3 +1,4 @@
+/* quote.c: see quote.h. */
 #include "quote.h"
 
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+/* records.c: see records.h. */
 #include "records.h"
 
 #include <errno.h>

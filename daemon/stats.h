@@ -11,7 +11,7 @@
 
 #include "buf.h"
 
-/* pxd_stats_add: append formatted text to b. 0 or PX_ENOMEM. */
+/* pxd_stats_add: append formatted text (less than 512 bytes, else PX_EINVAL) to b. 0 or PX_ENOMEM. */
 int pxd_stats_add(struct px_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* pxd_stats_quote: append s as a JSON string. */
 int pxd_stats_quote(struct px_buf *b, const char *s);

@@ -3,6 +3,7 @@
 the end of a job in all its forms, statistics, idle daemons."""
 import itertools
 import os
+import signal
 import sys
 
 sys.dont_write_bytecode = True
@@ -74,13 +75,24 @@ def killed_daemon_ends_both(f, which):
         assert "lost" in j.text(0) and "site1" in j.text(0)
 
 
+def catches(pid, sig):
+    """Has the process a handler for the signal, that is, is it past its first steps?"""
+    try:
+        with open(f"/proc/{pid}/status") as status:
+            mask = next(line.split()[1] for line in status if line.startswith("SigCgt"))
+    except (OSError, StopIteration):
+        return False
+    return bool(int(mask, 16) >> (sig - 1) & 1)
+
+
 def terminated_quietly(f):
     with Job([f], ranks=1) as j:
         p = j.start(0, "idle", 30)
-        while len(j.daemons(0)) < 2:
-            assert p.poll() is None
+        while sum(catches(d, signal.SIGTERM) for d in j.daemons(0)) < 2:
+            assert p.poll() is None, f"ended with {p.poll()} before it was terminated: {j.text(0)}"
         p.terminate()
-        assert j.wait(0, 20) != 0
+        status = j.wait(0, 20)
+        assert status != 0, f"status {status}: {j.text(0)}"
 
 
 def missing_site_ends_start(f):
