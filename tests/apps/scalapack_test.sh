@@ -4,7 +4,7 @@ set -eu
 . tests/apps/lib.sh
 S=/usr/lib/x86_64-linux-gnu/scalapack
 need $S/openmpi-tests/xdlu scalapack-mpi-test
-programs=${PROGRAMS:-"xdpbllt xzlu"}
+programs=${PROGRAMS:-"xdpbllt xdbrd"}
 for f in openmpi mpich; do
 	for p in $programs; do
 		[ -x $S/$f-tests/$p ] || continue
