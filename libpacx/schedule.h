@@ -16,16 +16,28 @@
 #include "comm.h"
 
 /* The operations that are counted, in the order of the statistics. */
-#define PX_COLLS(X)                                                                                          \
-	X(BARRIER, barrier)                                                                                  \
-	X(BCAST, bcast)                                                                                      \
-	X(GATHER, gather)                                                                                    \
-	X(GATHERV, gatherv)                                                                                  \
-	X(SCATTER, scatter) X(SCATTERV, scatterv) X(ALLGATHER, allgather) X(ALLGATHERV, allgatherv)          \
-		X(ALLTOALL, alltoall) X(ALLTOALLV, alltoallv) X(ALLTOALLW, alltoallw) X(REDUCE, reduce)      \
-			X(ALLREDUCE, allreduce) X(REDUCE_SCATTER, reduce_scatter)                            \
-				X(REDUCE_SCATTER_BLOCK, reduce_scatter_block) X(SCAN, scan)                  \
-					X(EXSCAN, exscan) X(NEIGHBOR, neighbor) X(COMM, communicator)
+/* clang-format off */
+#define PX_COLLS(X) \
+	X(BARRIER, barrier) \
+	X(BCAST, bcast) \
+	X(GATHER, gather) \
+	X(GATHERV, gatherv) \
+	X(SCATTER, scatter) \
+	X(SCATTERV, scatterv) \
+	X(ALLGATHER, allgather) \
+	X(ALLGATHERV, allgatherv) \
+	X(ALLTOALL, alltoall) \
+	X(ALLTOALLV, alltoallv) \
+	X(ALLTOALLW, alltoallw) \
+	X(REDUCE, reduce) \
+	X(ALLREDUCE, allreduce) \
+	X(REDUCE_SCATTER, reduce_scatter) \
+	X(REDUCE_SCATTER_BLOCK, reduce_scatter_block) \
+	X(SCAN, scan) \
+	X(EXSCAN, exscan) \
+	X(NEIGHBOR, neighbor) \
+	X(COMM, communicator)
+/* clang-format on */
 
 enum px_coll {
 #define X(up, low) PX_COLL_##up,

@@ -37,7 +37,7 @@ int px_buf_reserve(struct px_buf *b, size_t more, uint8_t **room)
 		mem = malloc(cap);
 		if (!mem)
 			return PX_ENOMEM;
-		if (len)
+		if (b->mem)
 			memcpy(mem, b->mem + b->start, len);
 		free(b->mem);
 		b->mem = mem;

@@ -8,6 +8,7 @@
 #include "hello.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -25,18 +26,18 @@ _Static_assert(FIXED + PX_JOB_MAX + PX_NAME_MAX + PX_VENDOR_MAX <= PX_HELLO_MAX,
 
 void px_repr_native(struct px_repr *r)
 {
-	struct {
+	struct d {
 		char c;
 		double x;
-	} d;
-	struct {
+	};
+	struct ll {
 		char c;
 		long long x;
-	} ll;
-	struct {
+	};
+	struct ld {
 		char c;
 		long double x;
-	} ld;
+	};
 	const uint16_t one = 1;
 
 	memset(r, 0, sizeof *r);
@@ -46,9 +47,9 @@ void px_repr_native(struct px_repr *r)
 	r->size_pointer = sizeof(void *);
 	r->size_wchar = sizeof(wchar_t);
 	r->size_long_double = sizeof(long double);
-	r->align_double = (uint8_t)((char *)&d.x - &d.c);
-	r->align_long_long = (uint8_t)((char *)&ll.x - &ll.c);
-	r->align_long_double = (uint8_t)((char *)&ld.x - &ld.c);
+	r->align_double = offsetof(struct d, x);
+	r->align_long_long = offsetof(struct ll, x);
+	r->align_long_double = offsetof(struct ld, x);
 	r->long_double_format = __LDBL_MANT_DIG__ == 53    ? 0
 				: __LDBL_MANT_DIG__ == 64  ? 1
 				: __LDBL_MANT_DIG__ == 113 ? 2
