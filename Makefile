@@ -33,7 +33,7 @@ SANFLAGS = $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-r
 INC     = -iquote libpacx -iquote libpacx/base -iquote libpacx/wire -iquote daemon -iquote tests -iquote tests/fuzz
 CFLAGS  = -std=c11 -D_GNU_SOURCE -DPX_VERSION_TEXT='"$(VERSION)"' -g $(OPT) -fPIC $(WARN) $(SANFLAGS) $(INC) -MMD -MP
 # MPICH's MPI_STATUSES_IGNORE looks like an array of length 1 to gcc.
-VFLAGS  = $(CFLAGS) -Wno-stringop-overflow -Wno-array-bounds
+VFLAGS  = $(CFLAGS) $(if $(findstring clang,$(CC)),,-Wno-stringop-overflow -Wno-array-bounds)
 UV      = $(shell pkg-config --libs libuv)
 YAML    = $(shell pkg-config --libs yaml-0.1)
 
@@ -108,7 +108,7 @@ $(B)/lib/pacx/pacxd-$(1): $$(call vendored,$(PACXD) $(ATTACH),$(1)) $$(call plai
 $(B)/$(1)/tests/%: tests/mpi/%.c tests/mpi/check.h
 	@mkdir -p $$(@D)
 	$$(if $$(V),,@echo "  MPICC($(1)) $$<")
-	$$(Q)mpicc.$(1) $$(SANFLAGS) -std=c11 -D_GNU_SOURCE -g -O1 -Wall -Wno-stringop-overflow -o $$@ $$< -lm -pthread
+	$$(Q)mpicc.$(1) $$(SANFLAGS) -std=c11 -D_GNU_SOURCE -g -O1 -Wall -o $$@ $$< -lm -pthread
 
 $(B)/$(1)/tests/%: tests/mpi/%.f90 tests/mpi/f_body.inc
 	@mkdir -p $$(@D)/mod/$$*
