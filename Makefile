@@ -142,16 +142,23 @@ $(B)/bench/rawtcp: tests/bench/rawtcp.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -o $@ $<
 
+# The emulated wide area of scripts/wanlab, a tool of its own.
+LAB = $(B)/lab/wanem
+$(LAB): tests/lab/wanem.c
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "  LINK    $@")
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -g $(OPT) $(WARN) $(SANFLAGS) -o $@ $<
+
 NOMPI_ITEMS = $(UNIT) "tests/wire/check_vectors.py $(B)/tests/decode" $(foreach t,$(FUZZ),"$(B)/tests/replay_$(t) tests/fuzz/corpus/$(t)")
 DAEMON_TESTS = $(sort $(wildcard tests/daemon/*_test.sh tests/daemon/*_test.py))
 DAEMON_ITEMS = $(patsubst %,"@240 %",$(DAEMON_TESTS))
 APP_ITEMS = $(patsubst %,"@300 %",$(sort $(wildcard tests/apps/*_test.sh)))
 LONG_ITEMS = $(patsubst %,"@3600 %",$(sort $(wildcard tests/apps/*_long.sh tests/mpi/*_long.sh)))
 
-check-build: all $(UNIT) $(B)/tests/decode $(foreach t,$(FUZZ),$(B)/tests/replay_$(t)) $(MPI_TESTS)
+check-build: all $(UNIT) $(B)/tests/decode $(foreach t,$(FUZZ),$(B)/tests/replay_$(t)) $(MPI_TESTS) $(LAB)
 # Under a sanitizer: what it can say something about. MPICH's UCX does not run under the thread sanitizer, plain neither.
 FULL_ITEMS = $(NOMPI_ITEMS) "scripts/check_api.py --build $(B)" scripts/check_layers.sh $(DAEMON_ITEMS) \
-	"@1500 tests/mpi/matrix.py --build $(B)" $(APP_ITEMS)
+	"@120 tests/lab/wanlab_test.py" "@1500 tests/mpi/matrix.py --build $(B)" $(APP_ITEMS)
 THREAD_ITEMS = $(UNIT) "@600 tests/mpi/matrix.py --build $(B) --only 2+2:openmpi+openmpi threads p2p_any requests"
 ADDRESS_ITEMS = $(NOMPI_ITEMS) $(patsubst %,"@400 %",$(filter-out %kill_test.py %ssh_test.sh,$(DAEMON_TESTS))) \
 	"@1500 tests/mpi/matrix.py --build $(B) --only 2+1+2:openmpi+mpich+openmpi"

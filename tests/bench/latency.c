@@ -74,7 +74,7 @@ int main(int argc, char **argv)
 		m1 = stream(rank, peer, 1 << 20, mib);
 		m16 = stream(rank, peer, 16 << 20, mib / 16 + 1);
 		if (rank == 0)
-			printf("lat_us %.3f\nmbs_1m %.0f\nmbs_16m %.0f\n", lat, m1, m16);
+			printf("lat_us %.3f\nmbs_1m %.3f\nmbs_16m %.3f\n", lat, m1, m16);
 	}
 	MPI_Finalize();
 	return 0;

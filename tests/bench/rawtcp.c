@@ -112,7 +112,7 @@ int main(int argc, char **argv)
 	m1 = stream(fd, first, 1 << 20, mib);
 	m16 = stream(fd, first, 16 << 20, mib / 16 + 1);
 	if (first) {
-		printf("lat_us %.3f\nmbs_1m %.0f\nmbs_16m %.0f\n", lat, m1, m16);
+		printf("lat_us %.3f\nmbs_1m %.3f\nmbs_16m %.3f\n", lat, m1, m16);
 		wait(NULL);
 	}
 	return 0;

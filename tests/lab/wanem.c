@@ -1,0 +1,682 @@
+/*
+ * wanem.c - a wide-area network between network namespaces, in user space: for machines whose kernel has no netem.
+ *
+ *   wanem [--latency 10ms] [--rate 1MB/s] [--loss 0.1] [--queue 100kB] [--mtu 1500] [--seed 1] [--link 'LINK KEY=VALUE...']...
+ *         --socket PATH NETNS=ADDRESS NETNS=ADDRESS [...]
+ *   wanem --ctl PATH COMMAND...
+ *
+ * It owns a TUN device "wan0" in each namespace, with the address given (a /24 for all sites), and carries IPv4 packets between
+ * them by destination address. It is started by scripts/wanlab, prints "ready" when packets flow, and ends with its parent, at
+ * SIGTERM or SIGINT. It uses nothing of PACX, and libc only. It must never touch the namespace it was started in.
+ *
+ * Commands on the control socket (SOCK_SEQPACKET, one command and one answer each; "ok", "error: ..." or the lines of show):
+ *   set LINK KEY=VALUE...    latency, rate (0 unlimited), loss (percent), queue (0 automatic)
+ *   cut LINK, heal LINK      a cut link loses what is on its way and all that comes
+ *   show                     one line per directed link, parameters and counters as KEY=VALUE
+ * LINK: "0:1" from site 0 to site 1, "0-1" both directions, "all".
+ *
+ * Design
+ *   1. Each directed link is a tail-drop queue, a transmitter and a delay line, as in a router and its cable. A packet waits in
+ *      the queue, occupies the transmitter for bytes/rate, then arrives `latency` later. Bytes are those of the IP packet.
+ *   2. Times are computed, not measured: a packet starts when the one before it ended (or when it came, if later). A timer that
+ *      is late delays one delivery and never lowers the rate.
+ *   3. Order is kept, also when the latency is lowered while it runs.
+ *   4. Loss is drawn when a packet comes, from a generator with a fixed seed.
+ *   5. queue counts the bytes that wait, without the packet being sent. Automatic: a round trip's worth, at least 100 kB.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <arpa/inet.h>
+#include <linux/if_tun.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define READS_PER_TURN 64           /* packets taken from one site before the others have their turn */
+#define HELD_MAX       (512u << 20) /* bytes in all queues and delay lines together; above it packets are lost */
+#define QUEUE_MIN      100000       /* the automatic queue is never shorter */
+#define TUN_QUEUE      10000        /* packets between a site's kernel and us: loss is our business */
+#define PACKET_MAX     65535
+#define SITES_MAX      16    /* what fits into an answer to show */
+#define TEXT_MAX       65536 /* an answer on the control socket */
+
+struct packet {
+	struct packet *next;
+	int64_t when; /* in the queue: when it came; in the delay line: when it arrives */
+	size_t size;
+	unsigned char data[];
+};
+
+struct fifo {
+	struct packet *head, **tail;
+	size_t bytes;
+};
+
+struct params {
+	int64_t latency; /* ns */
+	double rate;     /* bytes per second, 0 unlimited */
+	double loss;     /* percent */
+	size_t queue;    /* bytes, 0 automatic */
+};
+
+struct link {
+	struct params p;
+	bool cut;
+	struct fifo queue, wire;
+	int64_t free_at; /* when the transmitter has sent its last packet */
+	int64_t last;    /* when the last packet put on the wire arrives */
+	uint64_t carried, carried_bytes, lost, full, dropped; /* full: queue overflow, dropped: cut */
+};
+
+struct site {
+	const char *ns;
+	struct in_addr addr;
+	int tun;
+};
+
+static struct site *sites;
+static struct link *links; /* [from * nsites + to] */
+static int nsites;
+static int mtu = 1500;
+static size_t held;
+static uint64_t seed = 1;
+
+static void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+static void die(const char *format, ...)
+{
+	va_list args;
+
+	fputs("wanem: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+/* draw: uniform in [0, 1), splitmix64. */
+static double draw(void)
+{
+	uint64_t z = seed += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return (double)((z ^ (z >> 31)) >> 11) / 9007199254740992.0;
+}
+
+static void fifo_init(struct fifo *f)
+{
+	f->head = NULL;
+	f->tail = &f->head;
+	f->bytes = 0;
+}
+
+static void fifo_put(struct fifo *f, struct packet *p)
+{
+	p->next = NULL;
+	*f->tail = p;
+	f->tail = &p->next;
+	f->bytes += p->size;
+	held += p->size;
+}
+
+static struct packet *fifo_take(struct fifo *f)
+{
+	struct packet *p = f->head;
+
+	if (!(f->head = p->next))
+		f->tail = &f->head;
+	f->bytes -= p->size;
+	held -= p->size;
+	return p;
+}
+
+/* ---- links ---- */
+
+static size_t queue_limit(const struct params *p)
+{
+	double trip = p->rate * (double)p->latency * 2e-9;
+
+	return p->queue ? p->queue : trip > QUEUE_MIN ? (size_t)trip : QUEUE_MIN;
+}
+
+static void link_forget(struct link *l)
+{
+	while (l->queue.head) {
+		l->dropped++;
+		free(fifo_take(&l->queue));
+	}
+	while (l->wire.head) {
+		l->dropped++;
+		free(fifo_take(&l->wire));
+	}
+	l->free_at = l->last = 0;
+}
+
+/* link_transmit: queue -> transmitter -> delay line, as far as `now` allows. */
+static void link_transmit(struct link *l, int64_t now)
+{
+	while (l->queue.head && l->free_at <= now) {
+		struct packet *p = fifo_take(&l->queue);
+		int64_t start = p->when > l->free_at ? p->when : l->free_at;
+
+		l->free_at = start + (l->p.rate > 0 ? (int64_t)((double)p->size * 1e9 / l->p.rate) : 0);
+		p->when = l->free_at + l->p.latency;
+		if (p->when < l->last)
+			p->when = l->last;
+		l->last = p->when;
+		fifo_put(&l->wire, p);
+	}
+}
+
+/* link_advance: all that is due by `now`, up to the site. Returns when it has something to do next, or INT64_MAX. */
+static int64_t link_advance(struct link *l, int to, int64_t now)
+{
+	int64_t next = INT64_MAX;
+
+	link_transmit(l, now);
+	while (l->wire.head && l->wire.head->when <= now) {
+		struct packet *p = fifo_take(&l->wire);
+
+		/* The kernel takes the packet at once; what it refuses is as good as lost. */
+		if (write(sites[to].tun, p->data, p->size) == (ssize_t)p->size) {
+			l->carried++;
+			l->carried_bytes += p->size;
+		} else {
+			l->lost++;
+		}
+		free(p);
+	}
+	if (l->queue.head)
+		next = l->free_at;
+	if (l->wire.head && l->wire.head->when < next)
+		next = l->wire.head->when;
+	return next;
+}
+
+static void link_accept(struct link *l, const unsigned char *data, size_t size, int64_t now)
+{
+	struct packet *p;
+
+	if (l->cut) {
+		l->dropped++;
+		return;
+	}
+	if (l->p.loss > 0 && draw() * 100 < l->p.loss) {
+		l->lost++;
+		return;
+	}
+	link_transmit(l, now);
+	/* When the transmitter is free it starts at once, so the limit does not concern it. */
+	if (l->free_at > now && l->queue.bytes + size > queue_limit(&l->p)) {
+		l->full++;
+		return;
+	}
+	if (held + size > HELD_MAX || !(p = malloc(sizeof *p + size))) {
+		l->full++;
+		return;
+	}
+	memcpy(p->data, data, size);
+	p->size = size;
+	p->when = now;
+	fifo_put(&l->queue, p);
+}
+
+/* site_read: takes what the site sends and puts it on its links. */
+static void site_read(int from)
+{
+	static unsigned char buf[PACKET_MAX];
+
+	for (int i = 0; i < READS_PER_TURN; i++) {
+		ssize_t n = read(sites[from].tun, buf, sizeof buf);
+		struct in_addr to;
+
+		if (n <= 0)
+			return;
+		if (n < 20 || buf[0] >> 4 != 4)
+			continue; /* IPv6 solicitations and the like */
+		memcpy(&to, buf + 16, sizeof to);
+		for (int j = 0; j < nsites; j++)
+			if (j != from && sites[j].addr.s_addr == to.s_addr)
+				link_accept(&links[from * nsites + j], buf, (size_t)n, now_ns());
+	}
+}
+
+/* ---- numbers with units, commands ---- */
+
+/* parse_number: VALUE UNIT with the units of `table` (name, factor, ..., NULL); false if it is something else or negative. */
+struct unit {
+	const char *name;
+	double factor;
+};
+static bool parse_number(const char *s, const struct unit *units, double *out)
+{
+	char *end;
+	double v = strtod(s, &end);
+
+	if (end == s || !(v >= 0 && v < 1e15))
+		return false;
+	for (; units->name; units++)
+		if (!strcmp(end, units->name)) {
+			*out = v * units->factor;
+			return true;
+		}
+	return false;
+}
+
+static const struct unit times[] = { { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }, { NULL, 0 } };
+static const struct unit sizes[] = { { "", 1 }, { "B", 1 }, { "kB", 1e3 }, { "MB", 1e6 }, { "GB", 1e9 },
+	{ "KiB", 1024 }, { "MiB", 1048576 }, { NULL, 0 } };
+static const struct unit rates[] = { { "", 1 }, { "B/s", 1 }, { "kB/s", 1e3 }, { "MB/s", 1e6 },
+	{ "GB/s", 1e9 }, { "kbit/s", 125 }, { "Mbit/s", 125e3 }, { "Gbit/s", 125e6 }, { NULL, 0 } };
+static const struct unit percents[] = { { "", 1 }, { "%", 1 }, { NULL, 0 } };
+
+/* params_set: one KEY and VALUE into *p, or what is wrong. */
+static const char *params_set(struct params *p, const char *key, const char *value)
+{
+	double v;
+
+	if (!strcmp(key, "latency")) {
+		if (!parse_number(value, times, &v) || v > 60e9)
+			return "a latency is like 10ms, 500us or 1s, at most 60s";
+		p->latency = (int64_t)v;
+	} else if (!strcmp(key, "rate")) {
+		if (!parse_number(value, rates, &v) || (v > 0 && v < 10))
+			return "a rate is like 1MB/s or 100Mbit/s, 0 is unlimited";
+		p->rate = v;
+	} else if (!strcmp(key, "loss")) {
+		if (!parse_number(value, percents, &v) || v > 100)
+			return "a loss is in percent, 0 to 100";
+		p->loss = v;
+	} else if (!strcmp(key, "queue")) {
+		if (!parse_number(value, sizes, &v))
+			return "a queue is like 100kB, 0 is automatic";
+		p->queue = (size_t)v;
+	} else {
+		return "the keys are latency, rate, loss and queue";
+	}
+	return NULL;
+}
+
+/* params_change: all of "KEY=VALUE KEY=VALUE..." into *p, or what is wrong. */
+static const char *params_change(struct params *p, const char *words)
+{
+	char key[16], value[32];
+	int n;
+
+	while (sscanf(words, " %15[^= ]=%31s%n", key, value, &n) == 2) {
+		const char *why = params_set(p, key, value);
+
+		if (why)
+			return why;
+		words += n;
+	}
+	return words[strspn(words, " \n")] ? "set LINK KEY=VALUE..." : NULL;
+}
+
+/* link_matches: does the text name the link from -> to? *valid is set when it names any link at all. */
+static bool link_matches(const char *text, int from, int to)
+{
+	int a, b, n = 0;
+	char sep;
+
+	if (!strcmp(text, "all"))
+		return true;
+	if (sscanf(text, "%d%c%d%n", &a, &sep, &b, &n) != 3 || text[n])
+		return false;
+	return (from == a && to == b && (sep == ':' || sep == '-')) || (from == b && to == a && sep == '-');
+}
+
+static void show(char *out, size_t size)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < nsites * nsites && n < size; i++) {
+		const struct link *l = &links[i];
+
+		if (i / nsites == i % nsites)
+			continue;
+		n += (size_t)snprintf(out + n, size - n,
+			"%d:%d state=%s latency=%.9gms rate=%.9gB/s loss=%.9g queue=%zu carried=%" PRIu64
+			" bytes=%" PRIu64 " lost=%" PRIu64 " full=%" PRIu64 " dropped=%" PRIu64
+			" waiting=%zu\n",
+			i / nsites, i % nsites, l->cut ? "cut" : "up", (double)l->p.latency * 1e-6, l->p.rate,
+			l->p.loss, queue_limit(&l->p), l->carried, l->carried_bytes, l->lost, l->full,
+			l->dropped, l->queue.bytes);
+	}
+}
+
+/* command: carries out one line, which it cuts up; the answer goes to out. Nothing changes when there is an error. */
+static void command(char *line, char *out, size_t size)
+{
+	char *rest, *verb = strtok_r(line, " \n", &rest), *which;
+	bool is_set, is_cut;
+	int found = 0;
+
+	if (verb && !strcmp(verb, "show")) {
+		show(out, size);
+		return;
+	}
+	is_set = verb && !strcmp(verb, "set");
+	is_cut = verb && !strcmp(verb, "cut");
+	if (!is_set && !is_cut && !(verb && !strcmp(verb, "heal"))) {
+		snprintf(out, size, "error: the commands are set, cut, heal and show\n");
+		return;
+	}
+	which = strtok_r(NULL, " \n", &rest);
+	for (int i = 0; which && i < nsites * nsites; i++)
+		found += i / nsites != i % nsites && link_matches(which, i / nsites, i % nsites);
+	if (!found) {
+		snprintf(out, size, "error: a link is like 0:1, 0-1 or all\n");
+		return;
+	}
+	if (is_set ? !*rest : *rest != 0) {
+		snprintf(out, size, "error: %s\n",
+			is_set ? "set LINK KEY=VALUE..." : "cut and heal take a link only");
+		return;
+	}
+	if (is_set) {
+		struct params scratch = { 0 };
+		const char *why = params_change(&scratch, rest);
+
+		if (why) {
+			snprintf(out, size, "error: %s\n", why);
+			return;
+		}
+	}
+	for (int i = 0; i < nsites * nsites; i++) {
+		if (i / nsites == i % nsites || !link_matches(which, i / nsites, i % nsites))
+			continue;
+		if (is_set) {
+			params_change(&links[i].p, rest);
+			continue;
+		}
+		links[i].cut = is_cut;
+		if (is_cut)
+			link_forget(&links[i]);
+	}
+	snprintf(out, size, "ok\n");
+}
+
+/* ---- devices and sockets ---- */
+
+/* site_open: makes the TUN device in the site's namespace and comes back to `home`. */
+static void site_open(struct site *s, int home)
+{
+	char path[256];
+	struct ifreq ifr;
+	struct sockaddr_in *sin = (struct sockaddr_in *)&ifr.ifr_addr;
+	int ns, sock;
+
+	snprintf(path, sizeof path, "/run/netns/%s", s->ns);
+	if ((ns = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+		die("%s: %s", path, strerror(errno));
+	if (setns(ns, CLONE_NEWNET) < 0)
+		die("cannot enter %s: %s", s->ns, strerror(errno));
+	close(ns);
+	if ((s->tun = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC)) < 0)
+		die("/dev/net/tun: %s", strerror(errno));
+	memset(&ifr, 0, sizeof ifr);
+	strcpy(ifr.ifr_name, "wan0");
+	ifr.ifr_flags = IFF_TUN | IFF_NO_PI;
+	if (ioctl(s->tun, TUNSETIFF, &ifr) < 0)
+		die("cannot make a TUN device in %s: %s", s->ns, strerror(errno));
+	if ((sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) < 0)
+		die("socket: %s", strerror(errno));
+	memset(&ifr.ifr_ifru, 0, sizeof ifr.ifr_ifru);
+	sin->sin_family = AF_INET;
+	sin->sin_addr = s->addr;
+	if (ioctl(sock, SIOCSIFADDR, &ifr) < 0)
+		die("cannot set the address of %s: %s", s->ns, strerror(errno));
+	sin->sin_addr.s_addr = htonl(0xffffff00);
+	if (ioctl(sock, SIOCSIFNETMASK, &ifr) < 0)
+		die("cannot set the netmask of %s: %s", s->ns, strerror(errno));
+	ifr.ifr_mtu = mtu;
+	if (ioctl(sock, SIOCSIFMTU, &ifr) < 0)
+		die("cannot set the MTU of %s: %s", s->ns, strerror(errno));
+	ifr.ifr_qlen = TUN_QUEUE;
+	if (ioctl(sock, SIOCSIFTXQLEN, &ifr) < 0)
+		die("cannot set the transmit queue of %s: %s", s->ns, strerror(errno));
+	ifr.ifr_flags = IFF_UP | IFF_RUNNING;
+	if (ioctl(sock, SIOCSIFFLAGS, &ifr) < 0)
+		die("cannot start the device of %s: %s", s->ns, strerror(errno));
+	strcpy(ifr.ifr_name, "lo");
+	if (ioctl(sock, SIOCSIFFLAGS, &ifr) < 0)
+		die("cannot start the loopback of %s: %s", s->ns, strerror(errno));
+	close(sock);
+	if (setns(home, CLONE_NEWNET) < 0)
+		die("cannot leave %s: %s", s->ns, strerror(errno));
+}
+
+static int control_socket(const char *path, bool listening)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	if (strlen(path) >= sizeof sun.sun_path)
+		die("%s is too long for a socket", path);
+	strcpy(sun.sun_path, path);
+	if (listening)
+		umask(077);
+	if (fd < 0 || (listening ? bind : connect)(fd, (struct sockaddr *)&sun, sizeof sun) < 0 ||
+		(listening && listen(fd, 8) < 0))
+		die("%s: %s", path, strerror(errno));
+	return fd;
+}
+
+/* control_serve: one connection, one command, one answer. The peer is the same user and gets half a second. */
+static void control_serve(int listener)
+{
+	static char line[TEXT_MAX], answer[TEXT_MAX];
+	struct timeval patience = { .tv_usec = 500000 };
+	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return;
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+	n = recv(fd, line, sizeof line - 1, 0);
+	if (n > 0) {
+		line[n] = 0;
+		answer[0] = 0;
+		command(line, answer, sizeof answer);
+		send(fd, answer, strlen(answer), MSG_NOSIGNAL | MSG_DONTWAIT);
+	}
+	close(fd);
+}
+
+/* control_ask: the other end, for the command line. The exit status. */
+static int control_ask(const char *path, int argc, char **argv)
+{
+	static char text[TEXT_MAX];
+	size_t n = 0;
+	ssize_t got;
+	int fd;
+
+	for (int i = 0; i < argc && n < sizeof text; i++)
+		n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", i ? " " : "", argv[i]);
+	if (n == 0 || n >= sizeof text)
+		die("usage: wanem --ctl PATH COMMAND...");
+	fd = control_socket(path, false);
+	if (send(fd, text, n, MSG_NOSIGNAL) < 0 || (got = recv(fd, text, sizeof text - 1, 0)) <= 0)
+		die("%s: no answer", path);
+	text[got] = 0;
+	fputs(text, strncmp(text, "error", 5) ? stdout : stderr);
+	return strncmp(text, "error", 5) ? 0 : 1;
+}
+
+static void watch(int ep, int fd, int tag)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.u32 = (uint32_t)tag };
+
+	if (fd < 0 || epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev) < 0)
+		die("epoll: %s", strerror(errno));
+}
+
+static void relay(const char *socket_path, int sigfd)
+{
+	int listener = control_socket(socket_path, true), ep = epoll_create1(EPOLL_CLOEXEC);
+	int timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	int64_t armed = INT64_MAX;
+
+	for (int i = 0; i < nsites; i++)
+		watch(ep, sites[i].tun, i);
+	watch(ep, timer, nsites);
+	watch(ep, listener, nsites + 1);
+	watch(ep, sigfd, nsites + 2);
+	puts("ready");
+	fflush(stdout);
+	for (;;) {
+		struct epoll_event ev[16];
+		int n = epoll_wait(ep, ev, 16, -1);
+		int64_t now, next = INT64_MAX;
+
+		for (int i = 0; i < n; i++) {
+			int tag = (int)ev[i].data.u32;
+			uint64_t ticks;
+
+			if (tag < nsites)
+				site_read(tag);
+			else if (tag == nsites)
+				armed = read(timer, &ticks, sizeof ticks) > 0 ? INT64_MAX : armed;
+			else if (tag == nsites + 1)
+				control_serve(listener);
+			else
+				return;
+		}
+		now = now_ns();
+		for (int i = 0; i < nsites * nsites; i++) {
+			int64_t t = link_advance(&links[i], i % nsites, now);
+
+			next = t < next ? t : next;
+		}
+		if (next != armed) {
+			struct itimerspec at = { 0 };
+
+			if (next != INT64_MAX) {
+				at.it_value.tv_sec = next / 1000000000;
+				at.it_value.tv_nsec = next % 1000000000;
+			}
+			timerfd_settime(timer, TFD_TIMER_ABSTIME, &at, NULL);
+			armed = next;
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct params common = { 0 };
+	const char *socket_path = NULL;
+	char **orders, answer[256];
+	int home, norders = 0, i, sigfd;
+	pid_t parent = getppid();
+	sigset_t set;
+
+	if (argc >= 3 && !strcmp(argv[1], "--ctl"))
+		return control_ask(argv[2], argc - 3, argv + 3);
+	if (!(orders = calloc((size_t)argc + 1, sizeof *orders)))
+		die("out of memory");
+	for (i = 1; i < argc && !strncmp(argv[i], "--", 2); i += 2) {
+		const char *key = argv[i] + 2, *value = i + 1 < argc ? argv[i + 1] : "", *why = NULL;
+
+		if (!strcmp(key, "socket"))
+			socket_path = value;
+		else if (!strcmp(key, "mtu"))
+			why = (mtu = atoi(value)) < 576 || mtu > PACKET_MAX ? "an MTU is 576 to 65535" : NULL;
+		else if (!strcmp(key, "seed"))
+			seed = strtoull(value, NULL, 10);
+		else if (!strcmp(key, "link"))
+			orders[norders++] = argv[i + 1];
+		else
+			why = params_set(&common, key, value);
+		if (why)
+			die("--%s %s: %s", key, value, why);
+	}
+	nsites = argc - i;
+	if (!socket_path || nsites < 2 || nsites > SITES_MAX)
+		die("usage: wanem [--latency T] [--rate R] [--loss PERCENT] [--queue BYTES] [--mtu N] "
+		    "[--seed N]"
+		    " [--link 'LINK KEY=VALUE...'] --socket PATH NETNS=ADDRESS NETNS=ADDRESS...");
+	sites = calloc((size_t)nsites, sizeof *sites);
+	links = calloc((size_t)nsites * (size_t)nsites, sizeof *links);
+	if (!sites || !links)
+		die("out of memory");
+	for (int k = 0; k < nsites * nsites; k++) {
+		links[k].p = common;
+		fifo_init(&links[k].queue);
+		fifo_init(&links[k].wire);
+	}
+	for (int k = 0; k < norders; k++) {
+		size_t size = strlen(orders[k] ? orders[k] : "") + 5;
+		char *line = malloc(size);
+
+		if (!line)
+			die("out of memory");
+		snprintf(line, size, "set %s", orders[k] ? orders[k] : "");
+		command(line, answer, sizeof answer);
+		if (strcmp(answer, "ok\n"))
+			die("--link %s: %s", orders[k], answer);
+		free(line);
+	}
+	free(orders);
+
+	/* Blocked before anything is made, so that none of them can come in between. */
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	sigfd = signalfd(-1, &set, SFD_CLOEXEC);
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != parent)
+		return 1;
+	prctl(PR_SET_TIMERSLACK, 1);
+
+	if ((home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC)) < 0)
+		die("/proc/self/ns/net: %s", strerror(errno));
+	for (int k = 0; k < nsites; k++) {
+		char *eq = strchr(argv[i + k], '=');
+
+		if (!eq)
+			die("a site is NETNS=ADDRESS, not %s", argv[i + k]);
+		*eq = 0;
+		sites[k].ns = argv[i + k];
+		if (inet_pton(AF_INET, eq + 1, &sites[k].addr) != 1)
+			die("%s is no IPv4 address", eq + 1);
+		site_open(&sites[k], home);
+	}
+	relay(socket_path, sigfd);
+	unlink(socket_path);
+	for (int k = 0; k < nsites * nsites; k++)
+		link_forget(&links[k]);
+	free(links);
+	free(sites);
+	return 0;
+}
