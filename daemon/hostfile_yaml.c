@@ -432,7 +432,7 @@ static int hosts_job(struct reader *r, const struct pxd_node *v, void *object)
 	if (strlen(r->h->job) > PX_JOB_MAX)
 		return pxd_text_fail(r->t, v->at, "at most 64", "a job name of %zu bytes", strlen(r->h->job));
 	for (const char *p = r->h->job; *p; p++)
-		if ((unsigned char)*p < 0x20)
+		if ((unsigned char)*p < 0x20 || *p == 0x7f)
 			return pxd_text_fail(r->t, v->at, "a job name of one line", "a control character");
 	return 0;
 }

@@ -495,22 +495,31 @@ static void print_quoted(const char *pair, FILE *f)
 	px_buf_fini(&b);
 }
 
-/* print_mpirun: the launcher's command line for a start by hand. Open MPI takes the environment to other
- * nodes only by name. */
+/* Open MPI takes the environment to other nodes only by name. */
+static void print_names(const struct pxd_start *s, FILE *f)
+{
+	for (int i = 0; i < s->nenv && s->site->mpi != PX_MPI_MPICH; i++)
+		fprintf(f, " -x %.*s", (int)strcspn(s->env[i], "="), s->env[i]);
+}
+
+static void print_part(const struct pxd_start *s, bool app, FILE *f)
+{
+	fprintf(f, "-np %d", app ? s->site->ranks : DAEMONS);
+	print_names(s, f);
+	if (app)
+		fprintf(f, " env %s PROGRAM", s->preload);
+	else
+		fputs(" pacxd", f);
+}
+
+/* print_mpirun: the launcher's command line for a start by hand. */
 static void print_mpirun(const struct pxd_start *s, FILE *f)
 {
-	bool mpich = s->site->mpi == PX_MPI_MPICH, first = s->site->daemons_first;
-	char app[4400], daemons[512], names[384] = "";
-
-	for (int i = 0; i < s->nenv && !mpich; i++) {
-		size_t used = strlen(names), n = strcspn(s->env[i], "=");
-
-		if (used + n + 5 < sizeof names)
-			snprintf(names + used, sizeof names - used, " -x %.*s", (int)n, s->env[i]);
-	}
-	snprintf(app, sizeof app, "-np %d%s env %s PROGRAM", s->site->ranks, names, s->preload);
-	snprintf(daemons, sizeof daemons, "-np %d%s pacxd", DAEMONS, names);
-	fprintf(f, "mpirun %s : %s\n", first ? daemons : app, first ? app : daemons);
+	fputs("mpirun ", f);
+	print_part(s, !s->site->daemons_first, f);
+	fputs(" : ", f);
+	print_part(s, s->site->daemons_first, f);
+	fputc('\n', f);
 }
 
 void pxd_plan_print_env(const struct pxd_start *s, FILE *f)

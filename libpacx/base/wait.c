@@ -21,7 +21,8 @@
 #define CLOCK_EVERY 8
 /* Longer naps save little more and cost latency: only who has been idle for long takes them. */
 #define SHORT_NAP (200 * US)
-#define LONG_IDLE (20000 * US)
+#define LONG_IDLE                                                                                            \
+	(500000 * US) /* more than two wide-area round trips: a job that waits for its peer is not idle */
 
 /* Enough cores. */
 static const struct px_wait_policy roomy = { 30 * US, 1000 * US, 50 * US, 200 * US };
