@@ -502,6 +502,14 @@ static void print_names(const struct pxd_start *s, FILE *f)
 		fprintf(f, " -x %.*s", (int)strcspn(s->env[i], "="), s->env[i]);
 }
 
+/* The daemon lies beside the library that is preloaded. */
+static void print_daemon(const struct pxd_start *s, FILE *f)
+{
+	const char *lib = strchr(s->preload, '=') + 1, *end = strstr(lib, "/libpacx-");
+
+	fprintf(f, " %.*s/pacx/pacxd-%s", (int)(end ? end - lib : 0), lib, pxd_flavor_name(s->site->mpi));
+}
+
 static void print_part(const struct pxd_start *s, bool app, FILE *f)
 {
 	fprintf(f, "-np %d", app ? s->site->ranks : DAEMONS);
@@ -509,13 +517,16 @@ static void print_part(const struct pxd_start *s, bool app, FILE *f)
 	if (app)
 		fprintf(f, " env %s PROGRAM", s->preload);
 	else
-		fputs(" pacxd", f);
+		print_daemon(s, f);
 }
 
 /* print_mpirun: the launcher's command line for a start by hand. */
 static void print_mpirun(const struct pxd_start *s, FILE *f)
 {
-	fputs("mpirun ", f);
+	const char *mpirun = mpirun_find(s->site->mpi);
+
+	fprintf(f, "%s %s", mpirun ? mpirun : "mpirun",
+		s->site->mpi == PX_MPI_MPICH ? "" : "--oversubscribe ");
 	print_part(s, !s->site->daemons_first, f);
 	fputs(" : ", f);
 	print_part(s, s->site->daemons_first, f);
@@ -538,7 +549,7 @@ void pxd_plan_print_manual(const struct pxd_hosts *h, const struct pxd_start *s,
 	print_mpirun(s, f);
 	fprintf(f,
 		"\nor, with %s there: set PACX_HOSTFILE to it, PACX_SITE=%s and PACX_JOB=%s, then "
-		"mpirun.\n\n",
+		"the same mpirun line, LD_PRELOAD included.\n\n",
 		h->file, s->site->name, h->job_id);
 	fflush(f);
 }

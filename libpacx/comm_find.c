@@ -13,6 +13,7 @@ bool px_active;
 _Atomic int px_duty;
 _Atomic unsigned px_find_live;
 struct px_find_table *_Atomic px_find_table;
+_Atomic uintptr_t px_find_missed;
 
 static size_t slots(const struct px_find_table *t)
 {
@@ -80,6 +81,7 @@ int px_comm_insert(MPI_Comm native, struct px_comm *c)
 	if (!atomic_load_explicit(&s->comm, memory_order_relaxed))
 		atomic_fetch_add_explicit(&px_find_live, 1, memory_order_release);
 	put(t, (uintptr_t)native, c);
+	atomic_store_explicit(&px_find_missed, 0, memory_order_release);
 	return PX_OK;
 }
 

@@ -39,6 +39,9 @@ struct px_find_table {
 
 extern _Atomic unsigned px_find_live; /* communicators in the table */
 extern struct px_find_table *_Atomic px_find_table;
+/* The last handle that was not found: programs use one communicator many times in a row. Cleared by px_comm_insert; a handle
+ * that another thread still uses as a local communicator cannot be inserted meanwhile. */
+extern _Atomic uintptr_t px_find_missed;
 
 static inline size_t px_find_hash(uintptr_t key, unsigned shift)
 {
@@ -62,12 +65,16 @@ static inline struct px_comm *px_comm_find(MPI_Comm native)
 
 	if (PX_LIKELY(atomic_load_explicit(&px_find_live, memory_order_acquire) == 0))
 		return NULL;
+	if (key == atomic_load_explicit(&px_find_missed, memory_order_relaxed))
+		return NULL;
 	t = atomic_load_explicit(&px_find_table, memory_order_acquire);
 	mask = ((size_t)1 << (64 - t->shift)) - 1;
 	for (i = px_find_hash(key, t->shift);; i = (i + 1) & mask) {
 		k = atomic_load_explicit(&t->slot[i].key, memory_order_acquire);
-		if (k == 0)
+		if (k == 0) {
+			atomic_store_explicit(&px_find_missed, key, memory_order_relaxed);
 			return NULL;
+		}
 		if (k == key)
 			return atomic_load_explicit(&t->slot[i].comm, memory_order_acquire);
 	}
