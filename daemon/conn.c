@@ -181,7 +181,6 @@ int pxd_conn_put_seg(struct pxd_conn *c, struct pxd_seg *seg)
 static void consume(struct pxd_conn *c, size_t n)
 {
 	c->queued -= n;
-	c->bytes_out += n;
 	while (n > 0) {
 		struct block *b = block_of(c->queue.next);
 		size_t part = b->len - b->done < n ? b->len - b->done : n;

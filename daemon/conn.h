@@ -43,8 +43,8 @@ struct pxd_conn {
 	bool ended, shutting; /* shut down when the queue is empty; has begun to */
 	bool half;            /* has been shut down */
 	bool closing, dead;
-	uint64_t bytes_out, writes; /* statistics: bytes given to the kernel, system calls for them */
-	char peer[80];              /* "127.0.0.1:31000" */
+	uint64_t writes; /* statistics: system calls that wrote */
+	char peer[80];   /* "127.0.0.1:31000" */
 };
 
 /* pxd_conn_new: NULL: out of memory. The socket does not exist yet: accept into it or connect it. */

@@ -50,8 +50,8 @@ struct pxd_site {
 	bool has_args;       /* args: was written, if only as [] */
 	struct pxd_env *env; /* [nenv] */
 	int nenv;
-	bool has_host, has_port, has_bind, has_bind_port;
-	struct pxd_mark at, at_port, at_bind, at_start, at_mpi, at_exe;
+	bool has_host, has_port, has_bind_port;
+	struct pxd_mark at, at_port, at_bind, at_start;
 };
 
 /* A pair of sites, or (-1, -1) for the default of all pairs. Options come with a later issue. */

@@ -122,7 +122,6 @@ static int site_bind(struct reader *r, const struct pxd_node *v, void *object)
 
 	if (rc < 0)
 		return rc;
-	s->has_bind = true;
 	s->at_bind = v->at;
 	rc = pxd_value_endpoint(r->t, v->at, v->text, &s->bind_host, &port);
 	if (rc < 0)
@@ -151,7 +150,6 @@ static int site_mpi(struct reader *r, const struct pxd_node *v, void *object)
 
 	if (rc < 0)
 		return rc;
-	s->at_mpi = v->at;
 	if (strcmp(v->text, "openmpi") == 0)
 		s->mpi = PX_MPI_OPENMPI;
 	else if (strcmp(v->text, "mpich") == 0)
@@ -180,7 +178,6 @@ static int site_exe(struct reader *r, const struct pxd_node *v, void *object)
 {
 	struct pxd_site *s = object;
 
-	s->at_exe = v->at;
 	return text_read(r, v, "the path of a program", &s->exe);
 }
 

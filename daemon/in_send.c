@@ -1,7 +1,7 @@
 /* in_send.c: see in_send.h.
  *
  * Design. Envelopes are small enough for both vendors' eager protocols: they complete nearly at once,
- * whatever the rank does, and are looked at in the order sent. Segments are sent with Issend, so that
+ * whatever the rank does, and are looked at in the order sent to each rank. Segments are sent with Issend, so that
  * completion says
  * "matched": only then may the tag of the message be used again.
  */

@@ -66,7 +66,6 @@ static int parts_make(struct px_comm *c)
 		if (s == px.site)
 			c->self = c->nparts;
 		c->nparts++;
-		p->site = s;
 		p->ranks = malloc((size_t)count[s] * sizeof *p->ranks);
 		if (!p->ranks)
 			goto fail;
@@ -242,7 +241,6 @@ int px_Comm_free(MPI_Comm *comm)
 		return px_n.Comm_free(comm);
 	if (c->native == px_world_native)
 		return px_raise(c, MPI_ERR_COMM);
-	c->freed = true;
 	*comm = MPI_COMM_NULL;
 	px_comm_drop(c);
 	return MPI_SUCCESS;

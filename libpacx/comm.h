@@ -16,7 +16,6 @@
 
 /* The members of one site in one communicator. */
 struct px_part {
-	int site;
 	int count;
 	int *ranks; /* [count] comm ranks in rising order; ranks[0] is the leader */
 };
@@ -28,7 +27,6 @@ struct px_comm {
 	MPI_Comm native; /* the members at this site */
 	uint64_t ctx;    /* even; ctx | 1 is the context of collectives */
 	int refs;
-	bool freed;
 	int size, rank;
 	int nlocal, lrank;
 	int *grank;         /* [size] comm rank -> global rank */

@@ -1,6 +1,6 @@
 /* comm_make.c: constructors of communicators from those that span sites.
  *
- * Design. First the local members come together with progress (meet_here), so that the blocking native constructor
+ * Design. First the local members come together with progress (px_meet), so that the blocking native constructor
  * that follows waits for nobody who waits for us. Then all members learn in one allgather (px_comm_agree) whether it has
  * succeeded everywhere (one vendor may have run out of communicators) and a fresh context id from each of them: the
  * new communicator takes the id offered by its rank 0. The result is a native communicator when its members are at one site.
@@ -18,15 +18,6 @@
 #include "state.h"
 #include "topo.h"
 #include "vendor.h"
-
-/* All local members have entered: the native constructor that follows waits for nobody who waits for us. */
-static int meet_here(struct px_comm *c)
-{
-	MPI_Request req;
-	int rc = px_n.Ibarrier(c->native, &req);
-
-	return rc == MPI_SUCCESS ? px_wait_native(&req, MPI_STATUS_IGNORE) : rc;
-}
 
 /* native is the native communicator of this site's part of the new one; *out gets what the application holds. */
 static int adopt(
@@ -92,7 +83,7 @@ static int dup(struct px_comm *c, bool with_info, MPI_Info info, MPI_Comm *out)
 {
 	MPI_Comm native = MPI_COMM_NULL;
 	uint64_t ctx;
-	int rc, made = meet_here(c);
+	int rc, made = px_meet(c->native);
 
 	if (made == MPI_SUCCESS)
 		made = with_info ? px_n.Comm_dup_with_info(c->native, info, &native)
@@ -207,7 +198,7 @@ int px_Comm_split(struct px_comm *c, int color, int key, MPI_Comm *out)
 
 	if (color < 0 && color != MPI_UNDEFINED)
 		return px_raise(c, MPI_ERR_ARG);
-	made = meet_here(c);
+	made = px_meet(c->native);
 	if (made ==
 		MPI_SUCCESS) /* orders by key, then by native rank: as the whole is ordered by key, then by rank */
 		made = px_n.Comm_split(c->native, color, key, &native);
@@ -231,7 +222,7 @@ int px_Comm_split(struct px_comm *c, int color, int key, MPI_Comm *out)
 int px_Comm_split_type(struct px_comm *c, int type, int key, MPI_Info info, MPI_Comm *out)
 {
 	/* What processes can share never reaches beyond a site. */
-	int rc = meet_here(c);
+	int rc = px_meet(c->native);
 
 	return rc == MPI_SUCCESS ? px_n.Comm_split_type(c->native, type, key, info, out) : rc;
 }
@@ -270,7 +261,7 @@ int px_Comm_create(struct px_comm *c, MPI_Group group, MPI_Comm *out)
 
 	if (rc != MPI_SUCCESS)
 		return rc;
-	made = meet_here(c);
+	made = px_meet(c->native);
 	if (made == MPI_SUCCESS)
 		made = px_group_native(n, grank, &local);
 	if (made == MPI_SUCCESS)

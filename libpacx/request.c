@@ -363,3 +363,11 @@ int px_wait_native(MPI_Request *req, MPI_Status *status)
 	px_loop_leave();
 	return rc;
 }
+
+int px_meet(MPI_Comm native)
+{
+	MPI_Request req;
+	int rc = px_n.Ibarrier(native, &req);
+
+	return rc == MPI_SUCCESS ? px_wait_native(&req, MPI_STATUS_IGNORE) : rc;
+}

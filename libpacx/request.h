@@ -102,6 +102,10 @@ bool px_progress(void);
 /* px_wait_native: wait for a native request with progress. MPI error code. */
 int px_wait_native(MPI_Request *req, MPI_Status *status);
 
+/* px_meet: the members of a native communicator come together, with progress. A blocking native collective that follows
+ * then waits for nobody who waits for us. MPI error code. */
+int px_meet(MPI_Comm native);
+
 /* The waiting loop: px_loop_enter(&w); while (!condition) px_relax(&w, px_progress()); px_loop_leave();
  * px_relax gives the lock up while it idles. */
 struct px_wait;

@@ -332,13 +332,14 @@ static int wait_native(MPI_Request *request, MPI_Status *status)
  * progress, so that the blocking call which follows waits for nobody who waits for us. */
 static int meet(MPI_Comm comm, MPI_Comm native)
 {
-	MPI_Request r;
 	int rc;
 
 	if (PX_LIKELY(!px_spanning()) || comm == MPI_COMM_SELF)
 		return MPI_SUCCESS;
-	rc = px_n.Ibarrier(native, &r);
-	return rc == MPI_SUCCESS ? wait_native(&r, MPI_STATUS_IGNORE) : rc;
+	px_lock();
+	rc = px_meet(native);
+	px_unlock();
+	return rc;
 }
 
 /* Probing natively while remote operations need progress. */

@@ -21,6 +21,9 @@ void px_coll_reduce(
 void px_coll_allreduce(
 	struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op);
 
+/* px_coll_fold: part[n-1] = part[0] op ... op part[n-1], in this order. MPI error code. */
+int px_coll_fold(void **part, int n, MPI_Count count, MPI_Datatype t, MPI_Op op);
+
 /* px_copy: count elements of t from one buffer to another. MPI error code. */
 int px_copy(const void *from, void *to, MPI_Count count, MPI_Datatype t);
 

@@ -65,15 +65,21 @@ struct fold {
 	MPI_Op op;
 };
 
+int px_coll_fold(void **part, int n, MPI_Count count, MPI_Datatype t, MPI_Op op)
+{
+	int rc = MPI_SUCCESS;
+
+	for (int i = n - 2; i >= 0 && rc == MPI_SUCCESS; i--)
+		rc = apply(part[i], part[n - 1], count, t, op);
+	return rc;
+}
+
 static int fold(struct px_sched *s, void *arg)
 {
 	struct fold *f = arg;
-	int rc = MPI_SUCCESS;
+	int rc = px_coll_fold(f->part, f->n, f->count, f->t, f->op);
 
 	(void)s;
-	for (int i = f->n - 2; i >= 0 && rc == MPI_SUCCESS; i--) {
-		rc = apply(f->part[i], f->part[f->n - 1], f->count, f->t, f->op);
-	}
 	return rc == MPI_SUCCESS ? px_copy(f->part[f->n - 1], f->out, f->count, f->t) : rc;
 }
 

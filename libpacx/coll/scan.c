@@ -22,11 +22,9 @@ struct prefix {
 static int combine(struct px_sched *s, void *arg)
 {
 	struct prefix *x = arg;
-	int rc = MPI_SUCCESS;
+	int rc = px_coll_fold(x->part, x->n, x->count, x->t, x->op);
 
 	(void)s;
-	for (int i = x->n - 2; i >= 0 && rc == MPI_SUCCESS; i--)
-		rc = px_n.Reduce_local(x->part[i], x->part[x->n - 1], (int)x->count, x->t, x->op);
 	return rc == MPI_SUCCESS ? px_copy(x->part[x->n - 1], x->part[0], x->count, x->t) : rc;
 }
 
