@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "wire/hello.h" /* PX_NAME_MAX, PX_JOB_MAX, enum px_flavor */
 
@@ -18,6 +19,10 @@
 #define PXD_SITES_MAX         4096
 #define PXD_HOSTFILE_MAX      (1024 * 1024) /* bytes of text */
 #define PXD_START_DEADLINE_MS 120000
+#define PXD_RECONNECT_MS      60000
+#define PXD_BUFFER_DEFAULT    (256u << 20)
+#define PXD_STREAMS_MAX       64
+#define PXD_GATEWAYS_MAX      64
 #define PXD_WHY               512 /* room for any error line */
 
 enum pxd_form { PXD_FORM_AUTO = 0, PXD_FORM_MPMD, PXD_FORM_SINGLE };
@@ -30,12 +35,25 @@ struct pxd_env {
 	char *name, *value;
 };
 
+/* A pair of relay daemons and its one port. Gateway 0 has the site's host, port and bind. */
+struct pxd_gateway {
+	char *host; /* what the other sites dial */
+	int port;
+	char *bind_host; /* = host when the file has no bind: */
+	int bind_port;
+};
+
 struct pxd_site {
 	char *name;
 	char *host;         /* what the other sites dial; never NULL */
 	int port;           /* what the other sites dial; 0 = any free one (local runs only) */
 	char *bind_host;    /* address to listen on; = host when the file has no bind: */
 	int bind_port;      /* = port when the file names none */
+	int ngateways;      /* >= 1 */
+	struct pxd_gateway *gateways; /* [ngateways]; [0] repeats host, port, bind_host, bind_port */
+	bool listen;        /* false: nobody can reach it; it dials for both directions */
+	uint64_t buffer;    /* bytes its daemons may use for messages, each */
+	char *key;          /* file with the job's key there, NULL = from pacxrun */
 	int ranks;          /* application ranks, >= 1 */
 	int base;           /* first global rank */
 	enum px_flavor mpi; /* PX_MPI_OTHER = auto: not known yet */
@@ -54,10 +72,30 @@ struct pxd_site {
 	struct pxd_mark at, at_port, at_bind, at_start;
 };
 
-/* A pair of sites, or (-1, -1) for the default of all pairs. Options come with a later issue. */
+enum pxd_compress { PXD_COMPRESS_NONE = 0, PXD_COMPRESS_AUTO, PXD_COMPRESS_ZLIB, PXD_COMPRESS_LZ4, PXD_COMPRESS_ZSTD };
+
+/* How a link works; both directions of a pair of sites have the same options. */
+struct pxd_link_opts {
+	int streams;                /* TCP connections per gateway, 0 = auto */
+	enum pxd_compress compress; /* default auto */
+	int compress_level;         /* 0 = the codec's default */
+	bool plain;                 /* security: none */
+	char *congestion;           /* TCP congestion control, NULL = the system's */
+	int source_port;            /* first local port of outgoing connections, 0 = any */
+	int dialer;                 /* dial: NAME: site that dials both directions; -1 = who sends dials */
+	char *dial;                 /* dial: COMMAND, transport with %h and %p; NULL = TCP */
+	char *proxy;                /* socks5://[user:pass@]host:port or http://..., NULL */
+	char *relay;                /* relay: host:port where both sites meet, NULL */
+	long reconnect_ms;
+	long emulate_latency_us; /* one way, 0 = none */
+	double emulate_rate;     /* bytes/s, 0 = unlimited */
+};
+
+/* A pair of sites, or (-1, -1) for the default of all pairs. */
 struct pxd_link {
 	int a, b;
 	struct pxd_mark at;
+	struct pxd_link_opts o; /* what is not written is filled in from the default: link, then built-in */
 };
 
 struct pxd_hosts {
@@ -69,6 +107,7 @@ struct pxd_hosts {
 	int nranks; /* of all sites */
 	int nlinks;
 	struct pxd_link *links;
+	struct pxd_link_opts link_default; /* of pairs that are not in links */
 	long deadline_start_ms;
 };
 
@@ -81,6 +120,11 @@ int pxd_hosts_parse(
  * of PACX_SITE; job_id is PACX_JOB if set. Ports must be fixed here: 0 is refused. */
 int pxd_hosts_from_env(struct pxd_hosts **out, int *self, char *why, size_t cap);
 void pxd_hosts_free(struct pxd_hosts *h); /* NULL is fine */
+
+/* pxd_hosts_link: options of the pair a, b; never NULL. */
+const struct pxd_link_opts *pxd_hosts_link(const struct pxd_hosts *h, int a, int b);
+/* pxd_hosts_dials: does site `self` dial the connection of the link from -> to? (dial: NAME, listen: no) */
+bool pxd_hosts_dials(const struct pxd_hosts *h, int self, int from, int to);
 
 /* pxd_hosts_find: index of a site by name, or -1. */
 int pxd_hosts_find(const struct pxd_hosts *h, const char *name);

@@ -1,0 +1,34 @@
+/* auto_codec.h: what `compress: auto` decides for each segment of a link, from what it has measured.
+ *
+ * Owned by a link (role out). Pure arithmetic on what it is told: no clocks, no sockets; so tests can drive it. It keeps, per
+ * codec and element size, moving averages of ratio and speed of compressing; the rate of the link comes from the owner.
+ * Rule: a segment is compressed when that makes it arrive earlier: with the pipe full, the slower of processor
+ * and wire must be faster than the plain wire; with the pipe empty, their sum. Incompressible data costs one sample of
+ * SAMPLE bytes, then doubling pauses.
+ */
+#ifndef PXD_AUTO_CODEC_H
+#define PXD_AUTO_CODEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "codec.h"
+#include "hostfile.h"
+
+struct pxd_auto; /* opaque */
+struct pxd_choice {
+	int codec; /* PXD_CODEC_..., 0 = plain */
+	int level;
+};
+
+struct pxd_auto *pxd_auto_new(const struct pxd_link_opts *o);
+void pxd_auto_free(struct pxd_auto *a);
+/* pxd_auto_choose: for a segment of n bytes with element size elem. rate: bytes/s that the wire of the link carries, 0 = not known;
+ * queued: bytes waiting for the wire; cores_free: a core is idle for compressing. in may be sampled (codec c is used for it). */
+struct pxd_choice pxd_auto_choose(struct pxd_auto *a, struct pxd_codec *c, const uint8_t *in, size_t n, unsigned elem,
+	double rate, size_t queued, bool cores_free);
+/* pxd_auto_learn: a segment was compressed: n bytes became m (m = 0: it did not shrink) in ns of processor time. */
+void pxd_auto_learn(struct pxd_auto *a, struct pxd_choice ch, unsigned elem, size_t n, size_t m, uint64_t ns);
+
+#endif
