@@ -1,115 +1,130 @@
 /* conn.c: see conn.h.
  *
- * Design. The queue is a list of blocks: byte blocks, into which small frames are copied one behind the
- * other, and segment blocks, which are written from where they lie. A flush gathers up to IOV_BLOCKS of
- * them for one writev by uv_try_write; when the socket is full the rest of what was gathered is given to
- * uv_write, and its completion continues. Blocks that libuv writes are never appended to.
+ * Design. uv_poll tells when the socket is ready; reads and writes are made here, so the same code serves plain TCP, TLS
+ * (whose library reads and writes the socket itself) and a socket pair to a command. One turn reads at most TURN_BYTES, so
+ * that a fast link does not keep the others waiting. The emulated wide area is a queue between writev and the socket.
  */
 #include "conn.h"
 
+#include <errno.h>
 #include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "err.h"
+#include "list.h"
 #include "pacxd.h"
+#include "tcp_state.h"
+#include "tls.h"
+#include "via.h"
+#include "wait.h"
 
-#define BLOCK_BYTES 65536 /* of a byte block: some 30 full envelopes, hundreds of bare headers */
-#define IOV_BLOCKS  64
+#define TURN_BYTES (4u << 20)
+#define IOV_MAX_DELAY 64
 
-struct block {
+/* Bytes on their emulated way. */
+struct chunk {
 	struct px_list l;
-	const uint8_t *base;
-	size_t len, done;
-	struct pxd_seg *seg; /* NULL: bytes are in mem */
-	bool busy;           /* libuv is writing it: do not append */
-	uint8_t mem[];
+	uint64_t due;
+	size_t n, done;
+	uint8_t bytes[];
 };
 
-static struct block *block_of(struct px_list *l)
+struct pxd_delay {
+	uv_timer_t timer;
+	struct px_list chunks;
+	uint64_t latency_ns, line_free; /* when the emulated line has sent all it has been given */
+	double rate;
+	size_t bytes, most;
+};
+
+static void on_poll(uv_poll_t *p, int status, int events);
+static void delay_flush(struct pxd_conn *c);
+
+static void events_set(struct pxd_conn *c)
 {
-	return px_list_entry(l, struct block, l);
+	int ev = 0;
+
+	if (c->dead || c->closing)
+		return;
+	if (!c->connecting)
+		ev |= UV_READABLE;
+	if (c->connecting || c->want_write || c->tls_wants_write || px_buf_len(&c->said) > 0)
+		ev |= UV_WRITABLE;
+	uv_poll_start(&c->poll, ev, on_poll);
 }
 
-static void block_free(struct block *b)
-{
-	if (b->seg)
-		pxd_seg_put(b->seg);
-	free(b);
-}
-
-struct pxd_conn *pxd_conn_new(uv_loop_t *loop, const struct pxd_conn_ops *ops, void *owner)
-{
-	struct pxd_conn *c = calloc(1, sizeof *c);
-
-	if (!c)
-		return NULL;
-	if (uv_tcp_init(loop, &c->tcp) < 0) {
-		free(c);
-		return NULL;
-	}
-	c->tcp.data = c;
-	c->write.data = c;
-	c->shutdown.data = c;
-	c->ops = ops;
-	c->owner = owner;
-	px_list_init(&c->queue);
-	snprintf(c->peer, sizeof c->peer, "unknown address");
-	return c;
-}
-
-static void on_room(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
-{
-	struct pxd_conn *c = h->data;
-
-	(void)suggested;
-	c->ops->room(c, buf);
-}
-
-static void lost(struct pxd_conn *c, int err)
+static void lost(struct pxd_conn *c, const char *why)
 {
 	if (c->dead || c->closing)
 		return;
 	c->dead = true;
-	uv_read_stop((uv_stream_t *)&c->tcp);
-	c->ops->lost(c, err);
+	if (why != c->why)
+		snprintf(c->why, sizeof c->why, "%s", why);
+	uv_poll_stop(&c->poll);
+	c->ops->lost(c, c->why);
 }
 
-static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
-{
-	struct pxd_conn *c = s->data;
-
-	if (n == 0)
-		return;
-	pxd_of(s->loop)->events++;
-	if (n < 0)
-		lost(c, (int)n);
-	else
-		c->ops->got(c, (uint8_t *)buf->base, (size_t)n);
-}
-
-int pxd_conn_begin(struct pxd_conn *c)
+static void peer_name(struct pxd_conn *c)
 {
 	struct sockaddr_storage a;
-	int len = sizeof a;
+	socklen_t len = sizeof a;
 	char host[64], port[8];
+	int one = 1;
 
-	uv_tcp_nodelay(&c->tcp, 1); /* frames leave when they are flushed */
-	if (uv_tcp_getpeername(&c->tcp, (struct sockaddr *)&a, &len) == 0 &&
-		getnameinfo((struct sockaddr *)&a, (socklen_t)len, host, sizeof host, port, sizeof port,
+	setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one); /* frames leave when they are flushed */
+	if (getpeername(c->fd, (struct sockaddr *)&a, &len) == 0 && a.ss_family != AF_UNIX &&
+		getnameinfo((struct sockaddr *)&a, len, host, sizeof host, port, sizeof port,
 			NI_NUMERICHOST | NI_NUMERICSERV) == 0)
 		snprintf(c->peer, sizeof c->peer, a.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
-	return uv_read_start((uv_stream_t *)&c->tcp, on_room, on_read);
 }
 
-static void on_close(uv_handle_t *h)
+struct pxd_conn *pxd_conn_new(uv_loop_t *loop, int fd, bool connecting, const struct pxd_conn_ops *ops, void *owner)
 {
-	struct pxd_conn *c = h->data;
+	struct pxd_conn *c = calloc(1, sizeof *c);
+
+	if (!c || uv_poll_init(loop, &c->poll, fd) < 0) {
+		free(c);
+		close(fd);
+		return NULL;
+	}
+	c->poll.data = c;
+	c->fd = fd;
+	c->ops = ops;
+	c->owner = owner;
+	c->connecting = connecting;
+	c->heard = px_now_ns();
+	snprintf(c->peer, sizeof c->peer, "unknown address");
+	if (!connecting)
+		peer_name(c);
+	events_set(c);
+	return c;
+}
+
+static void on_delay_closed(uv_handle_t *h)
+{
+	struct pxd_delay *d = h->data;
 	struct px_list *l;
 
-	while ((l = px_list_pop(&c->queue)))
-		block_free(block_of(l));
+	while ((l = px_list_pop(&d->chunks)))
+		free(px_list_entry(l, struct chunk, l));
+	free(d);
+}
+
+static void on_closed(uv_handle_t *h)
+{
+	struct pxd_conn *c = h->data;
+
+	pxd_tls_free(c->tls);
+	close(c->fd);
+	if (c->pid)
+		pxd_via_reap(c->pid);
+	px_buf_fini(&c->said);
 	free(c);
 }
 
@@ -118,178 +133,350 @@ void pxd_conn_close(struct pxd_conn *c)
 	if (c->closing)
 		return;
 	c->closing = true;
-	uv_close((uv_handle_t *)&c->tcp, on_close);
-}
-
-static struct block *block_new(size_t bytes)
-{
-	struct block *b = malloc(sizeof *b + bytes);
-
-	if (!b)
-		return NULL;
-	px_list_init(&b->l);
-	b->base = b->mem;
-	b->len = b->done = 0;
-	b->seg = NULL;
-	b->busy = false;
-	return b;
-}
-
-static void queued_add(struct pxd_conn *c, size_t n)
-{
-	c->queued += n;
-	if (c->queued > c->peak)
-		c->peak = c->queued;
-}
-
-int pxd_conn_put(struct pxd_conn *c, const uint8_t *head, size_t nhead, const uint8_t *body, size_t nbody)
-{
-	size_t n = nhead + nbody;
-	struct block *b = px_list_empty(&c->queue) ? NULL : block_of(c->queue.prev);
-
-	if (!b || b->seg || b->busy || b->len + n > BLOCK_BYTES) {
-		b = block_new(n > BLOCK_BYTES ? n : BLOCK_BYTES);
-		if (!b)
-			return PX_ENOMEM;
-		px_list_push(&c->queue, &b->l);
+	if (c->delay) {
+		c->delay->timer.data = c->delay;
+		uv_close((uv_handle_t *)&c->delay->timer, on_delay_closed);
+		c->delay = NULL;
 	}
-	memcpy(b->mem + b->len, head, nhead);
-	if (nbody)
-		memcpy(b->mem + b->len + nhead, body, nbody);
-	b->len += n;
-	queued_add(c, n);
-	return PX_OK;
+	if (c->tls && !c->dead)
+		pxd_tls_shutdown(c->tls);
+	uv_close((uv_handle_t *)&c->poll, on_closed);
 }
 
-int pxd_conn_put_seg(struct pxd_conn *c, struct pxd_seg *seg)
+/* Write to the socket or the TLS library. As pxd_conn_writev. */
+static ssize_t raw_writev(struct pxd_conn *c, const struct iovec *v, int n)
 {
-	struct block *b = block_new(0);
+	struct msghdr m = { .msg_iov = (struct iovec *)(uintptr_t)v, .msg_iovlen = (size_t)n };
+	ssize_t k;
 
-	if (!b) {
-		pxd_seg_put(seg);
+	if (c->tls) {
+		k = pxd_tls_writev(c->tls, v, n);
+		c->writes++;
+		if (k == PXD_TLS_WANT_WRITE || k == PXD_TLS_WANT_READ) {
+			c->tls_wants_write = k == PXD_TLS_WANT_WRITE;
+			return 0;
+		}
+		c->tls_wants_write = false;
+		if (k < 0) {
+			snprintf(c->why, sizeof c->why, "%s",
+				k == PXD_TLS_EOF ? "the peer closed the connection" : pxd_tls_why(c->tls));
+			return -1;
+		}
+	} else {
+		do
+			k = sendmsg(c->fd, &m, MSG_NOSIGNAL);
+		while (k < 0 && errno == EINTR);
+		c->writes++;
+		if (k < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+			return 0;
+		if (k < 0) {
+			snprintf(c->why, sizeof c->why, "%s", strerror(errno));
+			return -1;
+		}
+	}
+	c->out += (uint64_t)k;
+	return k;
+}
+
+static void on_delay(uv_timer_t *t)
+{
+	pxd_of(t->loop)->events++;
+	delay_flush(t->data);
+}
+
+int pxd_conn_emulate(struct pxd_conn *c, long latency_us, double rate)
+{
+	struct pxd_delay *d = calloc(1, sizeof *d);
+
+	if (!d || uv_timer_init(c->poll.loop, &d->timer) < 0) {
+		free(d);
 		return PX_ENOMEM;
 	}
-	b->seg = seg;
-	b->base = seg->data;
-	b->len = seg->len;
-	px_list_push(&c->queue, &b->l);
-	queued_add(c, b->len);
+	px_list_init(&d->chunks);
+	d->latency_ns = (uint64_t)latency_us * 1000;
+	d->rate = rate;
+	d->most = (256u << 10) + (size_t)((rate > 0 ? rate : 1e9) * (double)latency_us / 1e6);
+	d->timer.data = c;
+	c->delay = d;
 	return PX_OK;
 }
 
-/* n bytes from the front of the queue have been written. */
-static void consume(struct pxd_conn *c, size_t n)
+/* Give the chunks whose time has come to the socket. */
+static void delay_flush(struct pxd_conn *c)
 {
-	c->queued -= n;
-	while (n > 0) {
-		struct block *b = block_of(c->queue.next);
-		size_t part = b->len - b->done < n ? b->len - b->done : n;
+	struct pxd_delay *d = c->delay;
+	uint64_t now = px_now_ns();
+	bool full = d->bytes >= d->most;
 
-		b->done += part;
-		n -= part;
-		if (b->done < b->len)
+	while (!px_list_empty(&d->chunks)) {
+		struct chunk *k = px_list_entry(d->chunks.next, struct chunk, l);
+		struct iovec v = { k->bytes + k->done, k->n - k->done };
+		ssize_t n;
+
+		if (k->due > now) {
+			uint64_t ms = (k->due - now) / 1000000u;
+
+			uv_timer_start(&d->timer, on_delay, ms ? ms : 1, 0);
+			break;
+		}
+		n = raw_writev(c, &v, 1);
+		if (n < 0) {
+			lost(c, c->why);
 			return;
-		px_list_del(&b->l);
-		block_free(b);
+		}
+		if (n == 0) {
+			c->want_write = true;
+			break;
+		}
+		k->done += (size_t)n;
+		d->bytes -= (size_t)n;
+		if (k->done < k->n)
+			continue;
+		px_list_del(&k->l);
+		free(k);
 	}
+	events_set(c);
+	if (full && d->bytes < d->most && c->ops->writable)
+		c->ops->writable(c);
 }
 
-static void on_shutdown(uv_shutdown_t *req, int status)
+static ssize_t delay_writev(struct pxd_conn *c, const struct iovec *v, int n)
 {
-	struct pxd_conn *c = req->data;
+	struct pxd_delay *d = c->delay;
+	uint64_t now = px_now_ns();
+	size_t sum = 0;
 
-	(void)status; /* the peer's end of stream, or its reset, says the rest */
-	c->half = true;
-	pxd_of(req->handle->loop)->events++;
+	for (int i = 0; i < n && d->bytes < d->most; i++) {
+		size_t len = v[i].iov_len < 16384 ? v[i].iov_len : 16384; /* in small pieces, for an even rate */
+		struct chunk *k = malloc(sizeof *k + len);
+
+		if (!k)
+			break;
+		memcpy(k->bytes, v[i].iov_base, len);
+		k->n = len;
+		k->done = 0;
+		d->line_free = d->line_free > now ? d->line_free : now;
+		if (d->rate > 0)
+			d->line_free += (uint64_t)((double)len / d->rate * 1e9);
+		k->due = d->line_free + d->latency_ns;
+		px_list_push(&d->chunks, &k->l);
+		d->bytes += len;
+		sum += len;
+		if (len < v[i].iov_len)
+			break;
+	}
+	if (sum > 0)
+		delay_flush(c);
+	return (ssize_t)sum;
 }
 
-static void maybe_shutdown(struct pxd_conn *c)
+static ssize_t any_writev(struct pxd_conn *c, const struct iovec *v, int n)
 {
-	if (!c->ended || c->shutting || c->closing || !px_list_empty(&c->queue))
+	return c->delay && !c->shaking ? delay_writev(c, v, n) : raw_writev(c, v, n);
+}
+
+static void maybe_shut(struct pxd_conn *c)
+{
+	if (!c->shut || c->shut_done || px_buf_len(&c->said) > 0)
 		return;
-	c->shutting = true;
-	if (uv_shutdown(&c->shutdown, (uv_stream_t *)&c->tcp, on_shutdown) < 0)
-		c->half = true; /* not connected any more: there is nothing to shut */
+	c->shut_done = true;
+	if (c->tls)
+		pxd_tls_shutdown(c->tls);
+	shutdown(c->fd, SHUT_WR);
 }
 
-static void on_write(uv_write_t *req, int status)
+/* false: lost, ops->lost has been called. */
+static bool said_flush(struct pxd_conn *c)
 {
-	struct pxd_conn *c = req->data;
-	size_t n = 0;
+	while (px_buf_len(&c->said) > 0) {
+		struct iovec v = { px_buf_data(&c->said), px_buf_len(&c->said) };
+		ssize_t n = any_writev(c, &v, 1);
 
-	if (status == UV_ECANCELED || c->closing)
-		return; /* on_close frees the queue */
-	pxd_of(req->handle->loop)->events++;
-	for (struct px_list *l = c->queue.next; c->writing > 0; l = l->next, c->writing--)
-		n += block_of(l)->len - block_of(l)->done;
-	if (status < 0) {
-		lost(c, status);
-		return;
+		if (c->dead || c->closing)
+			return false;
+		if (n < 0) {
+			lost(c, c->why);
+			return false;
+		}
+		if (n == 0)
+			return true;
+		px_buf_consume(&c->said, (size_t)n);
 	}
-	consume(c, n);
-	status = pxd_conn_flush(c);
-	if (status < 0)
-		lost(c, status);
+	maybe_shut(c);
+	return true;
 }
 
-static unsigned gather(struct pxd_conn *c, uv_buf_t *bufs, size_t *bytes)
+ssize_t pxd_conn_writev(struct pxd_conn *c, const struct iovec *v, int n)
 {
-	unsigned n = 0;
+	ssize_t k;
 
-	*bytes = 0;
-	for (struct px_list *l = c->queue.next; l != &c->queue && n < IOV_BLOCKS; l = l->next) {
-		struct block *b = block_of(l);
-
-		bufs[n++] = uv_buf_init((char *)(uintptr_t)(b->base + b->done), (unsigned)(b->len - b->done));
-		*bytes += b->len - b->done;
-	}
-	return n;
-}
-
-/* The socket is full: libuv writes the front of the queue when it can. */
-static int write_later(struct pxd_conn *c)
-{
-	uv_buf_t bufs[IOV_BLOCKS];
-	size_t bytes;
-	unsigned n = gather(c, bufs, &bytes);
-	struct px_list *l = c->queue.next;
-	int rc = uv_write(&c->write, (uv_stream_t *)&c->tcp, bufs, n, on_write);
-
-	if (rc < 0)
-		return rc;
-	c->writing = n;
-	for (; n > 0; l = l->next, n--)
-		block_of(l)->busy = true;
-	return 0;
-}
-
-int pxd_conn_flush(struct pxd_conn *c)
-{
-	uv_buf_t bufs[IOV_BLOCKS];
-	size_t bytes;
-	unsigned n;
-	int rc = 0;
-
-	if (c->dead || c->closing)
+	if (c->dead || c->closing || c->connecting || c->shaking || px_buf_len(&c->said) > 0)
 		return 0;
-	while (rc == 0 && c->writing == 0 && !px_list_empty(&c->queue)) {
-		n = gather(c, bufs, &bytes);
-		rc = uv_try_write((uv_stream_t *)&c->tcp, bufs, n);
-		c->writes++;
-		if (rc < 0 && rc != UV_EAGAIN)
-			return rc;
-		if (rc > 0)
-			consume(c, (size_t)rc);
-		rc = rc > 0 && (size_t)rc == bytes ? 0 : write_later(c);
+	k = any_writev(c, v, n);
+	if (c->dead)
+		return 0; /* ops->lost has been called by the delay */
+	if (k == 0 && !c->want_write && (!c->delay || c->delay->bytes < c->delay->most)) {
+		c->want_write = true;
+		events_set(c);
 	}
-	if (rc < 0)
-		return rc;
-	maybe_shutdown(c);
-	return 0;
+	return k;
 }
 
-void pxd_conn_end(struct pxd_conn *c)
+int pxd_conn_say(struct pxd_conn *c, const uint8_t *head, size_t nhead, const uint8_t *body, size_t nbody)
 {
-	c->ended = true;
-	maybe_shutdown(c);
+	if (c->dead || c->closing)
+		return PX_ECLOSED;
+	if (px_buf_append(&c->said, head, nhead) < 0 || (nbody && px_buf_append(&c->said, body, nbody) < 0))
+		return PX_ENOMEM;
+	if (c->connecting || c->shaking)
+		return PX_OK;
+	/* An error shows at the next turn, so that ops->lost never comes from within the owner's own call. */
+	while (px_buf_len(&c->said) > 0) {
+		struct iovec v = { px_buf_data(&c->said), px_buf_len(&c->said) };
+		ssize_t n = any_writev(c, &v, 1);
+
+		if (n <= 0)
+			break;
+		px_buf_consume(&c->said, (size_t)n);
+	}
+	maybe_shut(c);
+	events_set(c);
+	return PX_OK;
+}
+
+void pxd_conn_shut(struct pxd_conn *c)
+{
+	c->shut = true;
+	maybe_shut(c);
+}
+
+size_t pxd_conn_busy(const struct pxd_conn *c)
+{
+	return px_buf_len(&c->said) + (c->delay ? c->delay->bytes : 0);
+}
+
+uint32_t pxd_conn_rtt_us(const struct pxd_conn *c)
+{
+	struct pxd_tcp_state t;
+
+	return !c->connecting && pxd_tcp_state(c->fd, &t) ? t.rtt_us : 0;
+}
+
+/* One read: bytes > 0, 0 = nothing now, -1 = lost (reported). */
+static ssize_t read_some(struct pxd_conn *c, uint8_t *base, size_t room)
+{
+	ssize_t n;
+
+	if (c->tls) {
+		n = pxd_tls_read(c->tls, base, room);
+		if (n == PXD_TLS_WANT_READ || n == PXD_TLS_WANT_WRITE) {
+			c->tls_wants_write |= n == PXD_TLS_WANT_WRITE;
+			return 0;
+		}
+		if (n < 0) {
+			lost(c, n == PXD_TLS_EOF ? "the peer closed the connection" : pxd_tls_why(c->tls));
+			return -1;
+		}
+		return n;
+	}
+	do
+		n = recv(c->fd, base, room, 0);
+	while (n < 0 && errno == EINTR);
+	if (n > 0)
+		return n;
+	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+		return 0;
+	lost(c, n == 0 ? "the peer closed the connection" : strerror(errno));
+	return -1;
+}
+
+static void read_turn(struct pxd_conn *c)
+{
+	size_t sum = 0;
+
+	while (!c->dead && !c->closing && !c->shaking && (sum < TURN_BYTES || (c->tls && pxd_tls_pending(c->tls)))) {
+		uint8_t *base = NULL;
+		size_t room = 0;
+		ssize_t n;
+
+		c->ops->room(c, &base, &room);
+		n = read_some(c, base, room);
+		if (n <= 0)
+			return;
+		c->heard = px_now_ns();
+		c->in += (uint64_t)n;
+		sum += (size_t)n;
+		c->ops->got(c, base, (size_t)n);
+		if ((size_t)n < room && !c->tls)
+			return; /* the socket is empty; asking again would cost a system call */
+	}
+}
+
+static void shake(struct pxd_conn *c)
+{
+	int rc = pxd_tls_shake(c->tls);
+
+	c->tls_wants_write = rc == PXD_TLS_WANT_WRITE;
+	if (rc == 0) {
+		c->shaking = false;
+		if (c->ops->ready)
+			c->ops->ready(c);
+	} else if (rc != PXD_TLS_WANT_READ && rc != PXD_TLS_WANT_WRITE) {
+		lost(c, rc == PXD_TLS_EOF ? "the peer closed the connection in the TLS handshake" : pxd_tls_why(c->tls));
+	}
+}
+
+void pxd_conn_secure(struct pxd_conn *c, struct pxd_tls *tls)
+{
+	c->tls = tls;
+	c->shaking = true;
+	/* The first step at the next turn, like every other: the owner is not ready for answers within this call. */
+	c->tls_wants_write = true;
+	events_set(c);
+}
+
+static void connected(struct pxd_conn *c)
+{
+	int err = 0;
+	socklen_t len = sizeof err;
+
+	if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0)
+		err = errno;
+	if (err) {
+		lost(c, strerror(err));
+		return;
+	}
+	c->connecting = false;
+	peer_name(c);
+	if (c->ops->ready)
+		c->ops->ready(c);
+}
+
+static void on_poll(uv_poll_t *p, int status, int events)
+{
+	struct pxd_conn *c = p->data;
+
+	pxd_of(p->loop)->events++;
+	if (c->connecting) {
+		connected(c);
+		events_set(c);
+		return;
+	}
+	if (status < 0)
+		events = UV_READABLE; /* the read says what is wrong */
+	if (c->shaking) {
+		shake(c);
+		if (!c->dead && !c->closing && !c->shaking)
+			events |= UV_READABLE; /* the library may have read what comes behind its handshake */
+	}
+	if (!c->dead && !c->closing && !c->shaking && events & UV_READABLE)
+		read_turn(c);
+	if (!c->dead && !c->closing && !c->shaking && events & UV_WRITABLE) {
+		c->want_write = c->tls_wants_write = false;
+		if (c->delay)
+			delay_flush(c);
+		if (!c->dead && !c->closing && said_flush(c) && px_buf_len(&c->said) == 0 && c->ops->writable)
+			c->ops->writable(c);
+	}
+	events_set(c);
 }

@@ -1,14 +1,13 @@
-/* conn.h: one TCP connection on libuv: a write queue that leaves in few system calls, and reading into
- * memory that the owner names.
+/* conn.h: one byte stream to a peer on libuv: a nonblocking socket (or the end of a command's pipe), with or without TLS,
+ * read into memory that the owner names, written straight from the owner's memory.
  *
- * Used by handshakes (conn_dial.c, listen.c) and links (link.c, role_in.c). Lifetime:
- *  1. pxd_conn_new makes it; pxd_conn_close ends it, once, from anywhere; it frees itself when libuv lets
- *     go of it.
+ * Used by handshakes (conn_dial.c, listen.c) and streams (link.c, link_in.c). Lifetime:
+ *  1. pxd_conn_new takes the descriptor; pxd_conn_close ends it, once, from anywhere; it frees itself when libuv
+ *     lets go of it.
  *  2. After pxd_conn_close no function of ops is called, and the owner must not touch the connection.
  *  3. ops->lost is called at most once, for the end of the stream or any error; the owner then closes.
- *  4. Queued bytes are sent by pxd_conn_flush, not before. Segments go back to their pool when written or
- *     closed.
- * It knows no frames and no MPI.
+ * A connection holds no queue but a few control frames (pxd_conn_say); long queues are outq.c's. It knows no frames
+ * and no MPI.
  */
 #ifndef PXD_CONN_H
 #define PXD_CONN_H
@@ -16,51 +15,60 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
 #include <uv.h>
 
-#include "link_seg.h"
-#include "list.h"
+#include "buf.h"
 
 struct pxd_conn;
+struct pxd_tls;
+struct pxd_delay;
 
 struct pxd_conn_ops {
-	void (*room)(struct pxd_conn *c, uv_buf_t *buf); /* where the next bytes go; len 0 is not allowed */
+	void (*ready)(struct pxd_conn *c); /* connected, or the TLS handshake is through; may be NULL */
+	void (*room)(struct pxd_conn *c, uint8_t **base, size_t *n); /* where the next bytes go; n = 0 is not allowed */
 	void (*got)(struct pxd_conn *c, uint8_t *base, size_t n);
-	void (*lost)(struct pxd_conn *c, int uverr); /* UV_EOF or another code of libuv */
+	void (*writable)(struct pxd_conn *c); /* after pxd_conn_writev gave 0; may be NULL */
+	void (*lost)(struct pxd_conn *c, const char *why);
 };
 
 struct pxd_conn {
-	uv_tcp_t tcp;
+	uv_poll_t poll;
+	int fd;
 	const struct pxd_conn_ops *ops;
 	void *owner;
-	struct px_list queue; /* of blocks, conn.c */
-	size_t queued;        /* bytes in it */
-	size_t peak;          /* largest value of queued */
-	unsigned writing;     /* blocks at its head that libuv is writing */
-	uv_connect_t connect; /* for who dials */
-	uv_write_t write;
-	uv_shutdown_t shutdown;
-	bool ended, shutting; /* shut down when the queue is empty; has begun to */
-	bool half;            /* has been shut down */
-	bool closing, dead;
-	uint64_t writes; /* statistics: system calls that wrote */
-	char peer[80];   /* "127.0.0.1:31000" */
+	struct pxd_tls *tls;
+	struct pxd_delay *delay; /* emulated wide area */
+	bool connecting, shaking, want_write, tls_wants_write, shut, shut_done, closing, dead;
+	struct px_buf said;   /* control bytes that the socket has not taken yet */
+	pid_t pid;            /* of the command that is the transport, 0 = none */
+	uint64_t heard;       /* px_now_ns of the last byte */
+	uint64_t in, out;     /* bytes */
+	uint64_t writes;      /* system calls that wrote */
+	char peer[80];        /* "127.0.0.1:31000" */
+	char why[200];
 };
 
-/* pxd_conn_new: NULL: out of memory. The socket does not exist yet: accept into it or connect it. */
-struct pxd_conn *pxd_conn_new(uv_loop_t *loop, const struct pxd_conn_ops *ops, void *owner);
-/* pxd_conn_begin: it is connected: no delay, name of the peer, start reading. 0 or a code of libuv. */
-int pxd_conn_begin(struct pxd_conn *c);
+/* pxd_conn_new: takes fd (nonblocking), also on error. connecting: its connect is under way, ops->ready follows. NULL: out of
+ * memory. Reading starts at once, or when connected. */
+struct pxd_conn *pxd_conn_new(uv_loop_t *loop, int fd, bool connecting, const struct pxd_conn_ops *ops, void *owner);
+/* pxd_conn_secure: from now on all bytes go through tls (taken over); ops->ready says when it stands. */
+void pxd_conn_secure(struct pxd_conn *c, struct pxd_tls *tls);
+/* pxd_conn_emulate: what is written arrives latency_us later, at most at rate bytes/s (0 = unlimited). 0 or PX_ENOMEM. */
+int pxd_conn_emulate(struct pxd_conn *c, long latency_us, double rate);
 void pxd_conn_close(struct pxd_conn *c);
 
-/* pxd_conn_put: queue a copy of head and body (body may be empty). 0 or PX_ENOMEM. */
-int pxd_conn_put(struct pxd_conn *c, const uint8_t *head, size_t nhead, const uint8_t *body, size_t nbody);
-/* pxd_conn_put_seg: queue seg itself; it belongs to the connection then, also on error. 0 or PX_ENOMEM. */
-int pxd_conn_put_seg(struct pxd_conn *c, struct pxd_seg *seg);
-/* pxd_conn_flush: write what is queued, as much as the socket takes now; the rest follows by itself.
- * 0 or a code of libuv (then ops->lost is not called for it). */
-int pxd_conn_flush(struct pxd_conn *c);
-/* pxd_conn_end: half-close behind all that is queued. */
-void pxd_conn_end(struct pxd_conn *c);
+/* pxd_conn_writev: bytes taken; 0: the socket is full, ops->writable will come; -1: lost, and c->why says how (ops->lost is not
+ * called for it). */
+ssize_t pxd_conn_writev(struct pxd_conn *c, const struct iovec *v, int n);
+/* pxd_conn_say: a few bytes that the connection may keep. Only between frames. 0, PX_ENOMEM, PX_ECLOSED. */
+int pxd_conn_say(struct pxd_conn *c, const uint8_t *head, size_t nhead, const uint8_t *body, size_t nbody);
+/* pxd_conn_shut: half-close behind what has been said. */
+void pxd_conn_shut(struct pxd_conn *c);
+/* pxd_conn_busy: bytes said or delayed that have not left yet. */
+size_t pxd_conn_busy(const struct pxd_conn *c);
+/* pxd_conn_rtt_us: smoothed round-trip time by the kernel, 0 = not known. */
+uint32_t pxd_conn_rtt_us(const struct pxd_conn *c);
 
 #endif

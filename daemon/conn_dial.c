@@ -1,12 +1,19 @@
 /* conn_dial.c: see conn_dial.h. */
 #include "conn_dial.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "conn.h"
 #include "err.h"
+#include "tls.h"
 
 #define PAUSE_MIN_MS 20
 #define PAUSE_MAX_MS 1000
@@ -22,13 +29,18 @@ static void on_pause_over(uv_timer_t *t)
 	attempt(dial);
 }
 
-/* This round has failed, `why` says how: pause, then begin anew. */
-static void again(struct pxd_dial *dial)
+static void addresses_free(struct pxd_dial *dial)
 {
 	if (dial->list)
 		uv_freeaddrinfo(dial->list);
 	dial->list = dial->at = NULL;
-	if (dial->closed)
+}
+
+/* This round has failed, `why` says how: pause, then begin anew. */
+static void again(struct pxd_dial *dial)
+{
+	addresses_free(dial);
+	if (!dial->running || dial->closed)
 		return;
 	uv_timer_start(&dial->timer, on_pause_over, dial->pause_ms, 0);
 	dial->pause_ms = dial->pause_ms * 2 < PAUSE_MAX_MS ? dial->pause_ms * 2 : PAUSE_MAX_MS;
@@ -39,7 +51,8 @@ static void drop(struct pxd_dial *dial, const char *why)
 	if (dial->conn)
 		pxd_conn_close(dial->conn);
 	dial->conn = NULL;
-	uv_timer_stop(&dial->timer);
+	if (!dial->closed)
+		uv_timer_stop(&dial->timer);
 	snprintf(dial->why, sizeof dial->why, "%s", why);
 }
 
@@ -52,118 +65,225 @@ static void on_limit(uv_timer_t *t)
 	next_address(dial);
 }
 
-static void hand_room(struct pxd_conn *c, uv_buf_t *buf)
+/* What is wrong will not be right the next time, unless the link has worked before. */
+static void hopeless(struct pxd_dial *dial, const char *text)
 {
-	struct pxd_dial *dial = c->owner;
-
-	*buf = uv_buf_init(
-		(char *)dial->hand.buf + dial->hand.n, (unsigned)(sizeof dial->hand.buf - dial->hand.n));
+	if (!dial->was_up) {
+		pxd_fail(dial->d, PXD_EXIT_START, "%s", text);
+		return;
+	}
+	drop(dial, text);
+	next_address(dial);
 }
 
 static void accepted(struct pxd_dial *dial, const struct px_hello *hello)
 {
 	struct pxd *d = dial->d;
-	char why[PXD_REASON];
-	int rc = px_hello_check(&d->hello, hello, why, sizeof why);
+	char why[PXD_REASON], text[PXD_REASON + 200];
 	struct pxd_conn *c = dial->conn;
 
-	if (rc == 0 &&
-		(hello->site != dial->peer || strcmp(hello->name, pxd_site_name(d, dial->peer)) != 0)) {
-		snprintf(why, sizeof why,
-			"expected site %s, found site %s; use the same hostfile on all sites, "
-			"with one port for each",
-			pxd_site_name(d, dial->peer), hello->name);
-		rc = PX_ESITE;
-	}
-	if (rc < 0) {
+	if (pxd_hand_judge(d, c, &dial->pre, hello, why, sizeof why) < 0) {
 		pxd_hand_put_refuse(c, why);
-		pxd_fail(d, PXD_EXIT_START, "the answer of site %s (%s) does not fit: %s",
-			pxd_site_name(d, dial->peer), c->peer, why);
+		snprintf(text, sizeof text, "the answer of site %s (%s) does not fit: %s", pxd_site_name(d, dial->peer),
+			c->peer, why);
+		hopeless(dial, text);
 		return;
 	}
 	uv_timer_stop(&dial->timer);
+	addresses_free(dial);
 	dial->conn = NULL;
-	dial->up(dial, c, hello);
-	again(dial); /* frees the addresses; the owner has closed us, so nothing is tried */
+	dial->running = false;
+	dial->was_up = true;
+	pxd_hand_options(d, c, &dial->pre);
+	d->role->linked(d, &dial->pre, c, hello);
+}
+
+static void hand_room(struct pxd_conn *c, uint8_t **base, size_t *n)
+{
+	struct pxd_dial *dial = c->owner;
+
+	if (dial->phase == PXD_DIAL_PROXY) {
+		*base = dial->via_in;
+		*n = pxd_via_want(&dial->via);
+		if (*n == 0 || *n > sizeof dial->via_in)
+			*n = *n ? sizeof dial->via_in : 1;
+		return;
+	}
+	*base = dial->hand.buf + dial->hand.n;
+	*n = sizeof dial->hand.buf - dial->hand.n;
+}
+
+/* The way to the peer is open: say which link this is, then secure it, then greet. */
+static void way_open(struct pxd_dial *dial)
+{
+	uint8_t pre[PX_PREAMBLE_SIZE];
+	struct pxd_conn *c = dial->conn;
+
+	px_preamble_put(&dial->pre, pre);
+	dial->phase = PXD_DIAL_PREAMBLE;
+	if (pxd_conn_say(c, pre, sizeof pre, NULL, 0) < 0)
+		return; /* it is lost, and says so at the next turn */
+	if (dial->opts->plain) {
+		dial->phase = PXD_DIAL_HELLO;
+		pxd_hand_put_hello(dial->d, c, &dial->pre);
+		return;
+	}
+	/* Through a relay both sides dial: the writer of frames is the client then. */
+	if (dial->opts->relay && dial->pre.reversed)
+		pxd_conn_secure(c, pxd_tls_server(dial->d->tls, c->fd));
+	else
+		pxd_conn_secure(c, pxd_tls_client(dial->d->tls, c->fd, dial->peer));
+}
+
+static void hand_ready(struct pxd_conn *c)
+{
+	struct pxd_dial *dial = c->owner;
+	uint8_t out[PXD_VIA_OUT];
+	size_t n = sizeof out;
+
+	if (dial->phase == PXD_DIAL_PREAMBLE) {
+		dial->phase = PXD_DIAL_HELLO;
+		pxd_hand_put_hello(dial->d, c, &dial->pre);
+	} else if (dial->proxy.kind != PXD_PROXY_NONE) {
+		pxd_via_start(&dial->via, &dial->proxy, dial->host, dial->port, out, &n);
+		pxd_conn_say(c, out, n, NULL, 0);
+	} else {
+		way_open(dial);
+	}
+}
+
+static void proxy_got(struct pxd_dial *dial, const uint8_t *in, size_t len)
+{
+	uint8_t out[PXD_VIA_OUT];
+	size_t n = sizeof out;
+	char why[160], text[200];
+	int rc = pxd_via_feed(&dial->via, in, len, out, &n, why, sizeof why);
+
+	if (rc < 0) {
+		snprintf(text, sizeof text, "proxy: %s", why);
+		drop(dial, text);
+		next_address(dial);
+	} else if (rc > 0) {
+		way_open(dial);
+	} else if (n > 0) {
+		pxd_conn_say(dial->conn, out, n, NULL, 0);
+	}
 }
 
 static void hand_got(struct pxd_conn *c, uint8_t *base, size_t n)
 {
 	struct pxd_dial *dial = c->owner;
 	struct px_hello hello;
-	char reason[PXD_REASON], text[160];
+	char reason[PXD_REASON], text[PXD_REASON + 200];
 	int type = 0, rc;
 
-	(void)base;
+	if (dial->phase == PXD_DIAL_PROXY) {
+		proxy_got(dial, base, n);
+		return;
+	}
 	dial->hand.n += n;
 	rc = pxd_hand_get(&dial->hand, &type, &hello, reason);
 	if (rc == PX_ESHORT)
 		return;
 	if (rc == PX_EVERSION) {
-		pxd_fail(dial->d, PXD_EXIT_START, "site %s at %s: %s", pxd_site_name(dial->d, dial->peer),
-			c->peer, reason);
+		snprintf(text, sizeof text, "site %s at %s: %s", pxd_site_name(dial->d, dial->peer), c->peer, reason);
+		hopeless(dial, text);
 	} else if (rc < 0) {
 		/* Not PACX: perhaps something else has the port for the moment. The status line shows it. */
 		snprintf(text, sizeof text, "%.60s: %.90s", c->peer, reason);
 		drop(dial, text);
 		next_address(dial);
 	} else if (type == PX_F_REFUSE) {
-		pxd_fail(dial->d, PXD_EXIT_START, "site %s (%s) refused us: %s",
-			pxd_site_name(dial->d, dial->peer), c->peer, reason);
+		snprintf(text, sizeof text, "site %s (%s) refused us: %s", pxd_site_name(dial->d, dial->peer), c->peer,
+			reason);
+		hopeless(dial, text);
 	} else {
 		accepted(dial, &hello);
 	}
 }
 
-static void hand_lost(struct pxd_conn *c, int err)
+static void hand_lost(struct pxd_conn *c, const char *why)
 {
 	struct pxd_dial *dial = c->owner;
-	char text[160];
+	char text[200];
 
-	snprintf(text, sizeof text, "%s: %s", c->peer,
-		err == UV_EOF ? "it closed the connection" : uv_strerror(err));
-	drop(dial, text);
+	snprintf(text, sizeof text, "%.60s: %.130s", c->peer, why);
+	drop(dial, c->connecting ? why : text);
 	next_address(dial);
 }
 
-static const struct pxd_conn_ops hand_ops = { hand_room, hand_got, hand_lost };
+static const struct pxd_conn_ops hand_ops = { .ready = hand_ready, .room = hand_room, .got = hand_got, .lost = hand_lost };
 
-static void on_connect(uv_connect_t *req, int status)
+/* A connection is under way over fd: watch it. */
+static bool watch(struct pxd_dial *dial, int fd, pid_t pid)
 {
-	struct pxd_conn *c = req->handle->data;
-	struct pxd_dial *dial = c->owner;
-
-	pxd_of(req->handle->loop)->events++;
-	if (dial->closed || dial->conn != c)
-		return; /* the limit came first, or we are closed: the connection closes already */
-	if (status == 0)
-		status = pxd_conn_begin(c);
-	if (status == 0 && pxd_hand_put_hello(c, &dial->d->hello) < 0)
-		status = UV_ECONNRESET;
-	if (status < 0) {
-		drop(dial, uv_strerror(status));
-		next_address(dial);
+	dial->hand.n = 0;
+	dial->phase = dial->proxy.kind != PXD_PROXY_NONE ? PXD_DIAL_PROXY : PXD_DIAL_PREAMBLE;
+	dial->conn = pxd_conn_new(&dial->d->loop, fd, pid == 0, &hand_ops, dial);
+	if (!dial->conn) {
+		drop(dial, "out of memory");
+		return false;
 	}
+	dial->conn->pid = pid;
+	uv_timer_start(&dial->timer, on_limit, PXD_HAND_MS, 0);
+	if (pid) {
+		snprintf(dial->conn->peer, sizeof dial->conn->peer, "command to %.50s:%d", dial->host, dial->port);
+		way_open(dial);
+	}
+	return true;
+}
+
+/* Firewalls with rules for the source port: `source_port` and the ones behind it, another one at every other attempt, as the last
+ * connection may still hold its own. */
+static void source_port(const struct pxd_dial *dial, int fd, int family)
+{
+	int streams = dial->opts->streams > 0 ? dial->opts->streams : 8, one = 1;
+	uint16_t port = htons((uint16_t)(dial->opts->source_port + dial->pre.stream + (dial->attempts % 2) * (unsigned)streams));
+	struct sockaddr_in a4 = { .sin_family = AF_INET, .sin_port = port };
+	struct sockaddr_in6 a6 = { .sin6_family = AF_INET6, .sin6_port = port, .sin6_addr = in6addr_any };
+
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+	if (bind(fd, family == AF_INET6 ? (struct sockaddr *)&a6 : (struct sockaddr *)&a4,
+		    family == AF_INET6 ? sizeof a6 : sizeof a4) < 0)
+		px_log(PX_LOG_DEBUG, "source port %d: %s", ntohs(port), strerror(errno));
+}
+
+static int connect_to(const struct pxd_dial *dial, const struct addrinfo *a)
+{
+	const char *cc = dial->opts->congestion;
+	int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), rc;
+
+	if (fd < 0)
+		return -errno;
+	if (cc) /* again in pxd_hand_options, which says if it fails; here for the first packets */
+		(void)!setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, cc, (socklen_t)strlen(cc));
+	if (dial->opts->source_port)
+		source_port(dial, fd, a->ai_family);
+	do
+		rc = connect(fd, a->ai_addr, a->ai_addrlen);
+	while (rc < 0 && errno == EINTR);
+	if (rc < 0 && errno != EINPROGRESS) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	return fd;
 }
 
 /* Try the address dial->at, or if there is none left, pause. */
 static void next_address(struct pxd_dial *dial)
 {
-	while (dial->at && !dial->closed) {
+	while (dial->at && dial->running && !dial->closed) {
 		struct addrinfo *a = dial->at;
-		int rc;
+		int fd;
 
 		dial->at = a->ai_next;
-		dial->hand.n = 0;
-		dial->conn = pxd_conn_new(&dial->d->loop, &hand_ops, dial);
-		if (!dial->conn)
-			break;
-		rc = uv_tcp_connect(&dial->conn->connect, &dial->conn->tcp, a->ai_addr, on_connect);
-		if (rc == 0) {
-			uv_timer_start(&dial->timer, on_limit, PXD_HAND_MS, 0);
+		dial->attempts++;
+		fd = connect_to(dial, a);
+		if (fd < 0)
+			drop(dial, strerror(-fd));
+		else if (watch(dial, fd, 0))
 			return;
-		}
-		drop(dial, uv_strerror(rc));
 	}
 	again(dial);
 }
@@ -175,28 +295,49 @@ static void on_resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *list
 
 	pxd_of(req->loop)->events++;
 	dial->resolving = false;
-	if (status < 0 && !dial->closed) {
-		snprintf(text, sizeof text, "cannot find the address of %s: %s",
-			dial->d->hosts->sites[dial->peer].host, uv_strerror(status));
+	if (status < 0 && dial->running && !dial->closed) {
+		snprintf(text, sizeof text, "cannot find the address of %.90s: %s",
+			dial->proxy.kind != PXD_PROXY_NONE ? dial->proxy.host : dial->host, uv_strerror(status));
 		drop(dial, text);
 	}
 	dial->list = dial->at = status < 0 ? NULL : list;
-	if (dial->closed)
-		again(dial);
+	if (!dial->running || dial->closed)
+		addresses_free(dial);
 	else
 		next_address(dial);
 }
 
+static void command_start(struct pxd_dial *dial)
+{
+	pid_t pid = 0;
+	int fd = -1, rc = pxd_via_command(dial->opts->dial, dial->host, dial->port, &fd, &pid);
+
+	dial->attempts++;
+	if (rc < 0) {
+		drop(dial, px_strerror(rc));
+		again(dial);
+	} else if (!watch(dial, fd, pid)) {
+		again(dial);
+	}
+}
+
 static void attempt(struct pxd_dial *dial)
 {
-	const struct pxd_site *s = &dial->d->hosts->sites[dial->peer];
+	bool proxy = dial->proxy.kind != PXD_PROXY_NONE;
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV };
 	char port[12];
 	int rc;
 
-	snprintf(port, sizeof port, "%d", s->port);
+	if (dial->resolving)
+		return; /* of an attempt that was stopped; it goes on when that ends */
+	if (dial->opts->dial) {
+		command_start(dial);
+		return;
+	}
+	snprintf(port, sizeof port, "%d", proxy ? dial->proxy.port : dial->port);
 	dial->resolve.data = dial;
-	rc = uv_getaddrinfo(&dial->d->loop, &dial->resolve, on_resolved, s->host, port, &hints);
+	rc = uv_getaddrinfo(&dial->d->loop, &dial->resolve, on_resolved, proxy ? dial->proxy.host : dial->host, port,
+		&hints);
 	if (rc < 0) {
 		drop(dial, uv_strerror(rc));
 		again(dial);
@@ -205,26 +346,78 @@ static void attempt(struct pxd_dial *dial)
 	dial->resolving = true;
 }
 
-int pxd_dial_open(struct pxd_dial *dial, struct pxd *d, int peer)
+/* "host:port" or "[address]:port" */
+static int endpoint_parse(const char *text, char *host, size_t cap, int *port)
 {
+	const char *colon = strrchr(text, ':');
+	size_t n = colon ? (size_t)(colon - text) : 0;
+
+	if (n > 2 && text[0] == '[' && text[n - 1] == ']')
+		text++, n -= 2;
+	if (n == 0 || n >= cap)
+		return PX_EINVAL;
+	memcpy(host, text, n);
+	host[n] = '\0';
+	*port = atoi(colon + 1);
+	return *port > 0 && *port < 65536 ? PX_OK : PX_EINVAL;
+}
+
+int pxd_dial_init(struct pxd_dial *dial, struct pxd *d, const struct px_preamble *pre)
+{
+	const struct pxd_gateway *g;
+
 	dial->d = d;
-	dial->peer = peer;
+	dial->pre = *pre;
+	dial->pre.reversed = pre->to == d->self;
+	dial->peer = dial->pre.reversed ? pre->from : pre->to;
+	dial->opts = pxd_hosts_link(d->hosts, pre->from, pre->to);
+	dial->pre.kind = PX_PRE_LINK;
+	dial->pre.tls = !dial->opts->plain;
+	memcpy(dial->pre.jobhash, d->jobhash, sizeof d->jobhash);
+	g = &d->hosts->sites[dial->peer].gateways[dial->pre.reversed ? pre->from_gateway : pre->to_gateway];
+	dial->host = g->host;
+	dial->port = g->port;
 	dial->pause_ms = PAUSE_MIN_MS;
+	if (dial->opts->relay) {
+		if (endpoint_parse(dial->opts->relay, dial->relay_host, sizeof dial->relay_host, &dial->port) < 0)
+			return PX_EINVAL;
+		dial->host = dial->relay_host;
+	}
+	if (dial->opts->proxy && pxd_proxy_parse(dial->opts->proxy, &dial->proxy) < 0)
+		return PX_EINVAL;
 	if (uv_timer_init(&d->loop, &dial->timer) < 0)
 		return PX_ENOMEM;
 	dial->timer.data = dial;
-	attempt(dial);
 	return PX_OK;
+}
+
+void pxd_dial_start(struct pxd_dial *dial)
+{
+	if (dial->closed || dial->running)
+		return;
+	dial->running = true;
+	dial->pause_ms = PAUSE_MIN_MS;
+	attempt(dial);
+}
+
+void pxd_dial_stop(struct pxd_dial *dial)
+{
+	dial->running = false;
+	if (dial->conn)
+		pxd_conn_close(dial->conn);
+	dial->conn = NULL;
+	if (dial->timer.data)
+		uv_timer_stop(&dial->timer);
+	if (!dial->resolving)
+		addresses_free(dial);
 }
 
 void pxd_dial_close(struct pxd_dial *dial)
 {
-	if (dial->closed)
+	if (dial->closed || !dial->timer.data)
 		return;
+	pxd_dial_stop(dial);
 	dial->closed = true;
-	if (dial->conn)
-		pxd_conn_close(dial->conn);
-	dial->conn = NULL;
 	if (dial->resolving)
 		uv_cancel((uv_req_t *)&dial->resolve);
 	uv_close((uv_handle_t *)&dial->timer, NULL);

@@ -1,35 +1,45 @@
-/* conn_dial.h: the dialling side of a link: from a peer site's name in the hostfile to an accepted
- * connection.
+/* conn_dial.h: the dialling side of a stream: from an address in the hostfile to an accepted connection.
  *
- * Owned by role out, one per peer. Resolves, connects to each address in turn, greets, and tries again with
- * growing pauses until it is closed: the deadline is the owner's. Whatever went wrong last is in `why`. A
- * peer that refuses us, or has another version or job, ends the job through pxd_fail. Never blocks.
+ * Owned by a stream, of either role. Resolves, connects to each address in turn (or through a proxy, a command, a relay),
+ * sends the preamble, secures, greets, and tries again with growing pauses until it is stopped: deadlines are the owner's.
+ * Whatever went wrong last is in `why`. The accepted connection goes to role->linked, and the dial rests until
+ * pxd_dial_start is called again. A peer that refuses us, or has another version or job, ends the job through pxd_fail, but
+ * only before the first success. Never blocks.
  */
 #ifndef PXD_CONN_DIAL_H
 #define PXD_CONN_DIAL_H
 
 #include "conn_hello.h"
 #include "pacxd.h"
+#include "via.h"
 
 struct pxd_dial {
 	struct pxd *d;
+	struct px_preamble pre;
+	const struct pxd_link_opts *opts;
 	int peer; /* index of the site */
-	/* up: the connection is the owner's from here on (with ops and owner still to be set). */
-	void (*up)(struct pxd_dial *dial, struct pxd_conn *c, const struct px_hello *hello);
-	void *owner;
-	char why[160]; /* "connection refused"; empty: no attempt has ended yet */
+	const char *host;
+	int port;
+	char relay_host[256];
+	char why[200]; /* "connection refused"; empty: no attempt has ended yet */
 	struct pxd_conn *conn;
 	uv_getaddrinfo_t resolve;
 	bool resolving;
 	struct addrinfo *list, *at;
 	uv_timer_t timer; /* pause, or the limit of an attempt */
-	unsigned pause_ms;
-	bool closed;
+	unsigned pause_ms, attempts;
+	bool running, closed, was_up;
+	enum { PXD_DIAL_PROXY, PXD_DIAL_PREAMBLE, PXD_DIAL_HELLO } phase;
+	struct pxd_proxy proxy;
+	struct pxd_via via;
+	uint8_t via_in[256];
 	struct pxd_hand hand;
 };
 
-int pxd_dial_open(
-	struct pxd_dial *dial, struct pxd *d, int peer); /* up and owner are set before; 0 or PX_E... */
+/* pxd_dial_init: for the stream that pre names; does not start. 0 or PX_E..., with a reason in dial->why. */
+int pxd_dial_init(struct pxd_dial *dial, struct pxd *d, const struct px_preamble *pre);
+void pxd_dial_start(struct pxd_dial *dial);
+void pxd_dial_stop(struct pxd_dial *dial);  /* give up the attempt under way */
 void pxd_dial_close(struct pxd_dial *dial); /* asynchronous; the memory must live until the loop is closed */
 
 #endif

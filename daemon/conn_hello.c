@@ -1,11 +1,17 @@
 /* conn_hello.c: see conn_hello.h. */
 #include "conn_hello.h"
 
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "conn.h"
 #include "err.h"
+#include "pacxd.h"
+#include "tls.h"
 
 void pxd_text_clean(const uint8_t *in, size_t n, char *out, size_t cap)
 {
@@ -77,26 +83,81 @@ int pxd_hand_get(const struct pxd_hand *h, int *type, struct px_hello *hello, ch
 	return 0;
 }
 
+int pxd_hand_judge(struct pxd *d, struct pxd_conn *c, const struct px_preamble *p, const struct px_hello *hello,
+	char *why, size_t cap)
+{
+	int peer = p->from == d->self ? p->to : p->from, rc = px_hello_check(&d->hello, hello, why, cap);
+	int gateway = p->from == d->self ? p->to_gateway : p->from_gateway;
+	const struct pxd_site *s = &d->hosts->sites[peer];
+
+	if (rc < 0)
+		return rc;
+	if (hello->site != peer || strcmp(hello->name, s->name) != 0) {
+		snprintf(why, cap,
+			"expected site %s, found site %s; use the same hostfile on all sites, "
+			"with one port for each",
+			s->name, hello->name);
+		return PX_ESITE;
+	}
+	if (c->tls && pxd_tls_peer(c->tls) != peer) {
+		snprintf(why, cap, "it proved to be site %d in the TLS handshake, but says it is site %s",
+			pxd_tls_peer(c->tls), hello->name);
+		return PX_ESITE;
+	}
+	if (hello->nranks != (uint32_t)s->ranks) {
+		snprintf(why, cap, "site %s has %u ranks, but %d in the hostfile of site %s", hello->name,
+			hello->nranks, s->ranks, d->hello.name);
+		return PX_ERANKS;
+	}
+	if (hello->gateways != s->ngateways || hello->gateway != gateway || hello->stream != p->stream) {
+		snprintf(why, cap,
+			"site %s speaks for gateway %u of %u, but gateway %d of %d was expected; use the same hostfile on "
+			"all sites",
+			hello->name, hello->gateway, hello->gateways, gateway, s->ngateways);
+		return PX_ESITE;
+	}
+	return d->role->judge(d, p, hello, why, cap);
+}
+
 static int control_put(struct pxd_conn *c, enum px_frame_type type, const uint8_t *body, size_t n)
 {
 	struct px_frame f = { .version = PX_PROTOCOL_VERSION, .type = (uint8_t)type, .body = n, .total = n };
 	uint8_t head[PX_FRAME_SIZE];
 
 	px_frame_put(&f, head);
-	if (pxd_conn_put(c, head, sizeof head, body, n) < 0)
-		return PX_ENOMEM;
-	return pxd_conn_flush(c) < 0 ? PX_ECLOSED : 0;
+	return pxd_conn_say(c, head, sizeof head, body, n);
 }
 
-int pxd_hand_put_hello(struct pxd_conn *c, const struct px_hello *hello)
+int pxd_hand_put_hello(struct pxd *d, struct pxd_conn *c, const struct px_preamble *p)
 {
+	struct px_hello h = d->hello;
 	uint8_t body[PX_HELLO_MAX];
-	int n = px_hello_put(hello, body, sizeof body);
+	int n;
 
+	h.stream = p->stream;
+	d->role->greet(d, p, &h);
+	n = px_hello_put(&h, body, sizeof body);
 	return n < 0 ? n : control_put(c, PX_F_HELLO, body, (size_t)n);
 }
 
 int pxd_hand_put_refuse(struct pxd_conn *c, const char *reason)
 {
 	return control_put(c, PX_F_REFUSE, (const uint8_t *)reason, strnlen(reason, PXD_REASON - 1));
+}
+
+void pxd_hand_options(struct pxd *d, struct pxd_conn *c, const struct px_preamble *p)
+{
+	const struct pxd_link_opts *o = pxd_hosts_link(d->hosts, p->from, p->to);
+	static bool said;
+
+	if (o->congestion &&
+		setsockopt(c->fd, IPPROTO_TCP, TCP_CONGESTION, o->congestion, (socklen_t)strlen(o->congestion)) < 0 &&
+		!said) {
+		said = true;
+		px_log(PX_LOG_WARN, "congestion control %s is not to be had here (%s): the system's own is used",
+			o->congestion, strerror(errno));
+	}
+	if ((o->emulate_latency_us > 0 || o->emulate_rate > 0) &&
+		pxd_conn_emulate(c, o->emulate_latency_us, o->emulate_rate) < 0)
+		px_log(PX_LOG_WARN, "no memory to emulate a wide area");
 }

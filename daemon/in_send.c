@@ -1,9 +1,9 @@
 /* in_send.c: see in_send.h.
  *
- * Design. Envelopes are small enough for both vendors' eager protocols: they complete nearly at once,
- * whatever the rank does, and are looked at in the order sent to each rank. Segments are sent with Issend, so that
- * completion says
- * "matched": only then may the tag of the message be used again.
+ * Design. Envelopes are small enough for both vendors' eager protocols: they complete nearly at once, whatever the rank does,
+ * and are looked at in the order sent to each rank. A long message has a record from its first segment, or from
+ * its PULL if that is earlier, until all of it has been received; its segments may come in any order (several streams)
+ * and are sent in theirs.
  */
 #include "in_send.h"
 
@@ -12,17 +12,32 @@
 #include "err.h"
 #include "vendor.h"
 
-#define SPARE_ENVELOPES 256
-#define SPARE_SEGS      64
 /* Envelopes under way to one rank. Open MPI keeps the sends that it cannot place on one list, and walks it in every call: one
  * rank that does not receive would slow down all others. */
 #define WINDOW 128
+#define AHEAD  4  /* segments of one message under way to its rank */
 #define TURN   32 /* long messages looked at per poll */
 
 struct part {
 	struct px_list l;
 	MPI_Request req;
 	struct pxd_seg *seg;
+	uint64_t index;
+	uint32_t charge;
+	enum pxd_credit_kind kind;
+};
+
+struct pxd_in_long {
+	struct px_list l;           /* in sends->active while `sent` is not empty */
+	struct px_list pull_l;      /* in rank->pulling */
+	struct px_list here, sent;  /* parts: waiting, in order of their index; under way */
+	struct pxd_in_path *path;
+	uint64_t key, total, nsegs;
+	uint64_t arrived, next, done; /* segments: come, to be sent next, received */
+	uint32_t seg, src, msg;
+	int rank, tag;
+	unsigned nsent;
+	bool pulled, asked, unwanted;
 };
 
 static struct pxd_in_long *long_of(struct px_list *l)
@@ -33,62 +48,50 @@ static struct pxd_in_long *long_of(struct px_list *l)
 int pxd_sends_init(struct pxd_sends *s, struct pxd *d)
 {
 	s->d = d;
-	px_list_init(&s->spare);
 	px_list_init(&s->active);
-	s->segs.keep = SPARE_SEGS;
 	s->longs = px_map_new();
 	s->rank = calloc((size_t)d->map.nranks + 1, sizeof *s->rank);
 	for (int i = 0; s->rank && i <= d->map.nranks; i++) {
 		px_list_init(&s->rank[i].sent);
 		px_list_init(&s->rank[i].held);
+		px_list_init(&s->rank[i].pulling);
 	}
 	return s->longs && s->rank ? PX_OK : PX_ENOMEM;
-}
-
-static void long_forget(uint64_t key, void *value, void *arg)
-{
-	struct pxd_in_long *m = value;
-
-	(void)key;
-	(void)arg;
-	if (px_list_empty(&m->parts)) /* otherwise it is in `active` */
-		free(m);
 }
 
 /* At the end of the process; what is still under way is left to it. */
 void pxd_sends_fini(struct pxd_sends *s)
 {
-	struct px_list *l;
-
-	if (s->longs)
-		px_map_each(s->longs, long_forget, NULL);
 	px_map_free(s->longs);
-	while ((l = px_list_pop(&s->spare)))
-		free(px_list_entry(l, struct pxd_envelope, l));
 	pxd_segs_fini(&s->segs);
 	free(s->rank);
-	free(s->tags);
 }
 
-struct pxd_envelope *pxd_envelope_take(struct pxd_sends *s)
-{
-	struct px_list *l = px_list_pop(&s->spare);
+/* Envelopes. */
 
-	if (l) {
-		s->nspare--;
-		return px_list_entry(l, struct pxd_envelope, l);
+struct pxd_envelope *pxd_envelope_take(size_t n)
+{
+	struct pxd_envelope *e = malloc(sizeof *e + PX_FRAME_SIZE + n);
+
+	if (e) {
+		e->path = NULL;
+		e->charge = 0;
 	}
-	return malloc(sizeof(struct pxd_envelope));
+	return e;
 }
 
-void pxd_envelope_put(struct pxd_sends *s, struct pxd_envelope *e)
+void pxd_envelope_put(struct pxd_envelope *e)
 {
-	if (s->nspare >= SPARE_ENVELOPES) {
-		free(e);
-		return;
-	}
-	s->nspare++;
-	px_list_push_front(&s->spare, &e->l);
+	free(e);
+}
+
+static void envelope_end(struct pxd_sends *s, struct pxd_envelope *e, int rank)
+{
+	if (e->path)
+		pxd_in_path_freed(e->path, rank, PXD_CREDIT_MSG, e->charge);
+	s->nenvelopes--;
+	s->envelope_bytes -= (uint64_t)e->len;
+	free(e);
 }
 
 static int envelope_start(struct pxd_sends *s, struct pxd_envelope *e, int rank)
@@ -105,121 +108,242 @@ int pxd_envelope_send(struct pxd_sends *s, struct pxd_envelope *e, const struct 
 {
 	struct pxd_rank *r = &s->rank[rank];
 
-	if (r->fin && f->type != PX_F_FIN) {
-		s->dropped++;
-		pxd_envelope_put(s, e);
-		return PX_OK;
-	}
 	px_frame_put(f, e->bytes);
 	e->len = PX_FRAME_SIZE + (int)f->body;
+	s->envelope_bytes += (uint64_t)e->len;
+	if (s->envelope_bytes > s->envelope_peak)
+		s->envelope_peak = s->envelope_bytes;
+	s->nenvelopes++;
+	if (r->fin && f->type != PX_F_FIN) {
+		s->dropped++;
+		envelope_end(s, e, rank);
+		return PX_OK;
+	}
 	if (r->native == WINDOW || !px_list_empty(&r->held)) {
 		px_list_push(&r->held, &e->l);
 	} else if (envelope_start(s, e, rank) < 0) {
-		pxd_envelope_put(s, e);
+		envelope_end(s, e, rank);
 		return PX_EMPI;
 	}
 	r->envelopes++;
-	if (++s->nenvelopes > s->envelope_peak)
-		s->envelope_peak = s->nenvelopes;
 	return PX_OK;
 }
 
-static int tag_get(struct pxd_sends *s)
-{
-	if (s->ntags > 0)
-		return s->tags[--s->ntags];
-	if (s->tags_made == PX_TAG_COUNT)
-		return -1;
-	if (s->tags_made % 1024 == 0) {
-		int *more = realloc(s->tags, (size_t)(s->tags_made + 1024) * sizeof *more);
+/* Long messages. */
 
-		if (!more)
-			return -1;
-		s->tags = more;
-	}
-	return PX_TAG_DATA + s->tags_made++;
+static uint64_t key_of(uint32_t src, uint32_t msg)
+{
+	return (uint64_t)src << 32 | msg;
 }
 
-static uint64_t key_of(const struct px_frame *f)
+static struct pxd_in_long *long_new(struct pxd_sends *s, const struct px_frame *f, struct pxd_in_path *p, int rank)
 {
-	return (uint64_t)f->src << 32 | f->msg;
-}
+	struct pxd_in_long *m = calloc(1, sizeof *m);
 
-static void long_free(struct pxd_sends *s, struct pxd_in_long *m)
-{
-	if (m->tag >= 0)
-		s->tags[s->ntags++] = m->tag;
-	s->nlongs--;
-	free(m);
-}
-
-int pxd_in_long_add(struct pxd_sends *s, struct pxd_envelope *e, struct px_frame *f, int rank)
-{
-	struct pxd_in_long *m;
-
-	if (px_map_get(s->longs, key_of(f))) {
-		pxd_envelope_put(s, e);
-		return PX_EPROTO;
-	}
-	m = calloc(1, sizeof *m);
-	if (!m) {
-		pxd_envelope_put(s, e);
-		return PX_ENOMEM;
-	}
+	if (!m)
+		return NULL;
 	px_list_init(&m->l);
-	px_list_init(&m->parts);
-	m->key = key_of(f);
+	px_list_init(&m->pull_l);
+	px_list_init(&m->here);
+	px_list_init(&m->sent);
+	m->path = p;
+	m->key = key_of(f->src, f->msg);
 	m->total = f->total;
 	m->seg = f->seg;
+	m->nsegs = (f->total + f->seg - 1) / f->seg;
 	m->src = f->src;
+	m->msg = f->msg;
 	m->rank = rank;
-	m->drop = s->rank[rank].fin;
-	m->tag = m->drop ? -1 : tag_get(s);
-	s->nlongs++;
-	if ((m->tag < 0 && !m->drop) || px_map_put(s->longs, m->key, m) < 0) {
-		long_free(s, m);
-		pxd_envelope_put(s, e);
-		return PX_ENOMEM;
-	}
-	f->local = m->drop ? 0 : (uint32_t)m->tag;
-	return pxd_envelope_send(s, e, f, rank);
-}
-
-struct pxd_in_long *pxd_in_long_find(struct pxd_sends *s, const struct px_frame *f)
-{
-	struct pxd_in_long *m = px_map_get(s->longs, key_of(f));
-
-	if (!m || m->total != f->total || m->seg != f->seg || m->next != f->offset)
+	m->unwanted = s->rank[rank].fin;
+	if (px_map_put(s->longs, m->key, m) < 0) {
+		free(m);
 		return NULL;
+	}
 	return m;
 }
 
-int pxd_in_long_part(struct pxd_sends *s, struct pxd_in_long *m, struct pxd_seg *seg)
+static void part_end(struct pxd_sends *s, struct pxd_in_long *m, struct part *p)
 {
-	struct part *p = m->drop ? NULL : malloc(sizeof *p);
+	(void)s;
+	pxd_in_path_freed(m->path, m->rank, p->kind, p->charge);
+	pxd_seg_put(p->seg);
+	free(p);
+}
 
-	m->next += seg->len;
-	if (m->next >= m->total)
-		px_map_del(s->longs, m->key);
-	if (m->drop) {
-		pxd_seg_put(seg);
-		if (m->next >= m->total)
-			long_free(s, m);
-		return PX_OK;
+/* Nobody will receive what has come. */
+static void drop_here(struct pxd_sends *s, struct pxd_in_long *m)
+{
+	struct px_list *l;
+
+	while ((l = px_list_pop(&m->here))) {
+		m->done++;
+		s->dropped++;
+		part_end(s, m, px_list_entry(l, struct part, l));
 	}
-	if (!p || px_n.Issend(seg->data, (int)seg->len, MPI_BYTE, s->d->map.native_of[m->rank], m->tag,
-			  s->d->map.relay, &p->req) != MPI_SUCCESS) {
-		pxd_seg_put(seg);
-		free(p);
-		return p ? PX_EMPI : PX_ENOMEM;
+}
+
+static void maybe_free(struct pxd_sends *s, struct pxd_in_long *m)
+{
+	if (m->done < m->nsegs)
+		return;
+	px_map_del(s->longs, m->key);
+	px_list_del(&m->pull_l);
+	free(m);
+}
+
+/* Send what comes next and is here. */
+static int advance(struct pxd_sends *s, struct pxd_in_long *m)
+{
+	bool was = !px_list_empty(&m->sent);
+
+	while (m->pulled && m->nsent < AHEAD && !px_list_empty(&m->here)) {
+		struct part *p = px_list_entry(m->here.next, struct part, l);
+
+		if (p->index != m->next)
+			break;
+		if (px_n.Isend(p->seg->data, (int)p->seg->len, MPI_BYTE, s->d->map.native_of[m->rank], m->tag,
+			    s->d->map.relay, &p->req) != MPI_SUCCESS)
+			return PX_EMPI;
+		px_list_del(&p->l);
+		px_list_push(&m->sent, &p->l);
+		m->next++;
+		m->nsent++;
 	}
-	p->seg = seg;
-	if (px_list_empty(&m->parts)) {
+	if (!was && !px_list_empty(&m->sent)) {
 		px_list_push(&s->active, &m->l);
 		s->nactive++;
 	}
-	px_list_push(&m->parts, &p->l);
 	return PX_OK;
+}
+
+/* Tell the writer which of the rank's pulled messages are wanted first: their segments may use the reserve, so that no message
+ * that is not received yet can hold them up. */
+static void ask(struct pxd_rank *r)
+{
+	int n = 0;
+
+	for (struct px_list *l = r->pulling.next; l != &r->pulling && n < PXD_PULLS; l = l->next, n++) {
+		struct pxd_in_long *m = px_list_entry(l, struct pxd_in_long, pull_l);
+		struct px_frame f = { .src = m->src, .msg = m->msg };
+
+		if (m->asked)
+			continue;
+		m->asked = true;
+		f.dst = (uint32_t)(m->path->d->hosts->sites[m->path->d->self].base + m->rank);
+		pxd_in_path_pull(m->path, &f);
+	}
+}
+
+int pxd_sends_seg(struct pxd_sends *s, struct pxd_in_path *path, const struct px_frame *f, struct pxd_seg *seg, int rank)
+{
+	struct pxd_in_long *m = px_map_get(s->longs, key_of(f->src, f->msg));
+	struct part *p = malloc(sizeof *p);
+	struct px_list *at;
+
+	if (!m && p)
+		m = long_new(s, f, path, rank);
+	if (!m || !p) {
+		free(p);
+		pxd_seg_put(seg);
+		return PX_ENOMEM;
+	}
+	p->seg = seg;
+	p->index = f->offset / f->seg;
+	p->charge = px_seg_charge(seg->len);
+	p->kind = f->flags & PX_FF_RESERVE ? PXD_CREDIT_RESERVE : PXD_CREDIT_DATA;
+	for (at = m->here.prev; at != &m->here; at = at->prev)
+		if (px_list_entry(at, struct part, l)->index <= p->index)
+			break;
+	if (m->total != f->total || m->seg != f->seg || m->rank != rank || m->path != path || p->index < m->next ||
+		(at != &m->here && px_list_entry(at, struct part, l)->index == p->index)) {
+		pxd_seg_put(seg);
+		free(p);
+		return PX_EPROTO;
+	}
+	px_list_push_front(at, &p->l); /* behind at */
+	m->arrived++;
+	if (m->arrived == m->nsegs && !px_list_empty(&m->pull_l)) {
+		px_list_del(&m->pull_l);
+		px_list_init(&m->pull_l);
+		ask(&s->rank[rank]);
+	}
+	if (m->unwanted) {
+		drop_here(s, m);
+		maybe_free(s, m);
+		return PX_OK;
+	}
+	return advance(s, m);
+}
+
+int pxd_sends_pull(struct pxd_sends *s, const struct px_frame *f, int rank)
+{
+	struct pxd_in_long *m = px_map_get(s->longs, key_of(f->src, f->msg));
+	struct pxd_in_path *path;
+
+	if (!m) {
+		path = s->path_of(s->owner, pxd_site_of(s->d, f->src), f->via);
+		if (!path)
+			return PX_EPROTO;
+		m = long_new(s, f, path, rank);
+		if (!m)
+			return PX_ENOMEM;
+	}
+	if (m->total != f->total || m->seg != f->seg || m->rank != rank || m->pulled)
+		return PX_EPROTO;
+	m->pulled = true;
+	m->tag = (int)f->local;
+	m->unwanted = f->tag != 0; /* the rank says that it will not receive it */
+	if (m->arrived < m->nsegs) {
+		px_list_push(&s->rank[rank].pulling, &m->pull_l);
+		ask(&s->rank[rank]);
+	}
+	if (m->unwanted) {
+		drop_here(s, m);
+		maybe_free(s, m);
+		return PX_OK;
+	}
+	return advance(s, m);
+}
+
+void pxd_sends_pull_again(struct pxd_sends *s, struct pxd_in_path *path)
+{
+	for (int i = 0; i < s->d->map.nranks; i++) {
+		struct pxd_rank *r = &s->rank[i];
+
+		for (struct px_list *l = r->pulling.next; l != &r->pulling; l = l->next) {
+			struct pxd_in_long *m = px_list_entry(l, struct pxd_in_long, pull_l);
+
+			if (m->path == path)
+				m->asked = false;
+		}
+		ask(r);
+	}
+}
+
+struct fin {
+	struct pxd_sends *s;
+	int rank;
+};
+
+static void long_fin(uint64_t key, void *value, void *arg)
+{
+	struct pxd_in_long *m = value;
+	struct fin *f = arg;
+
+	(void)key;
+	if (m->rank != f->rank || m->pulled)
+		return;
+	m->unwanted = true;
+	drop_here(f->s, m);
+	maybe_free(f->s, m);
+}
+
+void pxd_sends_fin(struct pxd_sends *s, int rank)
+{
+	struct fin f = { s, rank };
+
+	s->rank[rank].fin = true;
+	px_map_each(s->longs, long_fin, &f);
 }
 
 static bool native_done(struct pxd_sends *s, MPI_Request *req)
@@ -246,8 +370,7 @@ static bool envelopes_poll(struct pxd_sends *s)
 				break;
 			px_list_del(&e->l);
 			r->native--;
-			s->nenvelopes--;
-			pxd_envelope_put(s, e);
+			envelope_end(s, e, i);
 			some = true;
 		}
 		while (r->native < WINDOW && !px_list_empty(&r->held) && !s->d->failed) {
@@ -265,14 +388,15 @@ static bool parts_poll(struct pxd_sends *s, struct pxd_in_long *m)
 {
 	bool some = false;
 
-	while (!px_list_empty(&m->parts)) {
-		struct part *p = px_list_entry(m->parts.next, struct part, l);
+	while (!px_list_empty(&m->sent)) {
+		struct part *p = px_list_entry(m->sent.next, struct part, l);
 
 		if (!native_done(s, &p->req))
 			break;
 		px_list_del(&p->l);
-		pxd_seg_put(p->seg);
-		free(p);
+		m->nsent--;
+		m->done++;
+		part_end(s, m, p);
 		some = true;
 	}
 	return some;
@@ -286,14 +410,16 @@ bool pxd_sends_poll(struct pxd_sends *s)
 	while (n-- > 0 && !s->d->failed) {
 		struct pxd_in_long *m = long_of(px_list_pop(&s->active));
 
-		some |= parts_poll(s, m);
-		if (!px_list_empty(&m->parts)) {
-			px_list_push(&s->active, &m->l);
-			continue;
-		}
 		s->nactive--;
-		if (m->next >= m->total)
-			long_free(s, m);
+		some |= parts_poll(s, m);
+		if (!px_list_empty(&m->sent)) {
+			px_list_push(&s->active, &m->l);
+			s->nactive++;
+		}
+		/* With nothing under way it is not in the list, and advance puts it there again. */
+		if (advance(s, m) < 0)
+			pxd_fail(s->d, PXD_EXIT_INTERNAL, "a native send to a local rank failed");
+		maybe_free(s, m);
 	}
 	return some;
 }

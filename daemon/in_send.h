@@ -1,8 +1,10 @@
-/* in_send.h: native sends to the local ranks: envelopes in order, segments of long messages, tags,
- * completion.
+/* in_send.h: native sends to the local ranks: envelopes in order, segments of long messages when they are pulled.
  *
- * Owned by role in, which hands over what the links bring. Every native call here is nonblocking. What a
- * rank does not receive stays here: bounded by nothing yet (credits come later), but counted.
+ * Owned by role in; link_in.c hands over what the paths bring. An envelope is sent as soon as the window of its rank
+ * has room. A segment waits here until its rank has matched the message and pulls it (frame PULL, with the native tag
+ * under which it has posted its receives): so nothing that is not wanted fills the native MPI's queues, and the order in which
+ * a rank receives is its own affair. When memory is free again the path is told, and grants new credit. Every native
+ * call here is nonblocking.
  */
 #ifndef PXD_IN_SEND_H
 #define PXD_IN_SEND_H
@@ -11,71 +13,67 @@
 #include <stdint.h>
 
 #include "frame.h"
+#include "link_in.h"
 #include "link_seg.h"
 #include "list.h"
 #include "map.h"
 #include "pacxd.h"
 
+#define PXD_PULLS 8 /* messages of a rank for which the writer has been told at a time */
+
 /* One native message of header and body on its way to a rank. */
 struct pxd_envelope {
 	struct px_list l;
 	MPI_Request req;
+	struct pxd_in_path *path; /* whose credit it uses; NULL: none */
+	uint32_t charge;
 	int len;
-	uint8_t bytes[PX_ENVELOPE_MAX];
+	uint8_t bytes[]; /* header and body */
 };
 
-/* A long message whose segments are on their way. */
-struct pxd_in_long {
-	struct px_list l;     /* in sends->active when parts are pending */
-	struct px_list parts; /* Issends in order */
-	uint64_t key;
-	uint64_t next; /* offset of the segment that must come next */
-	uint64_t total;
-	uint32_t seg;
-	uint32_t src;
-	int rank; /* local rank */
-	int tag;
-	bool drop; /* the rank has finished before: nothing is sent */
-};
+struct pxd_in_long; /* in_send.c */
 
 struct pxd_rank {
 	uint64_t envelopes;        /* sent to it */
 	struct px_list sent, held; /* under way, in the order sent; waiting for room */
 	unsigned native;           /* length of sent */
+	struct px_list pulling;    /* pxd_in_long that it has pulled and that are not complete here */
 	bool fin;
 };
 
 struct pxd_sends {
 	struct pxd *d;
 	struct pxd_rank *rank; /* [nranks] */
-	struct px_list spare;  /* envelopes for reuse */
-	unsigned nspare;
-	struct px_map *longs;  /* src, msg -> pxd_in_long, until its last segment has come */
-	struct px_list active; /* pxd_in_long with parts */
-	unsigned nlongs, nactive, nenvelopes;
-	int *tags; /* stack of free ones */
-	int ntags, tags_made;
+	struct px_map *longs;  /* src, msg -> pxd_in_long */
+	struct px_list active; /* pxd_in_long with segments under way to their rank */
+	unsigned nactive, nenvelopes;
 	struct pxd_segs segs;
-	uint64_t envelope_peak, dropped;
+	/* The path by which a site's message comes here. */
+	struct pxd_in_path *(*path_of)(void *owner, int site, int via);
+	void *owner;
+	uint64_t envelope_bytes, envelope_peak, dropped;
 };
 
 int pxd_sends_init(struct pxd_sends *s, struct pxd *d); /* 0 or PX_ENOMEM */
 void pxd_sends_fini(struct pxd_sends *s);
 
-/* pxd_envelope_take: a buffer for an envelope to be filled; NULL: out of memory. Put it back, or send it. */
-struct pxd_envelope *pxd_envelope_take(struct pxd_sends *s);
-void pxd_envelope_put(struct pxd_sends *s, struct pxd_envelope *e);
+/* pxd_envelope_take: a buffer for an envelope with a body of n bytes, to be filled; NULL: out of memory. Put it back, or send it. */
+struct pxd_envelope *pxd_envelope_take(size_t n);
+void pxd_envelope_put(struct pxd_envelope *e); /* NULL is fine */
 /* pxd_envelope_send: header f, body already at e->bytes + PX_FRAME_SIZE, to local rank. Takes e, also on
  * error. Nothing is sent to a rank that has finished. 0 or PX_EMPI. */
 int pxd_envelope_send(struct pxd_sends *s, struct pxd_envelope *e, const struct px_frame *f, int rank);
 
-/* pxd_in_long_add: message f is announced: choose its tag, send the announcement in e (taken). 0, PX_ENOMEM,
- * PX_EMPI, PX_EPROTO: announced already. */
-int pxd_in_long_add(struct pxd_sends *s, struct pxd_envelope *e, struct px_frame *f, int rank);
-/* pxd_in_long_find: the message to which SEG frame f belongs, if f is what must come next; else NULL. */
-struct pxd_in_long *pxd_in_long_find(struct pxd_sends *s, const struct px_frame *f);
-/* pxd_in_long_part: the next segment of m, complete; takes seg. 0, PX_ENOMEM, PX_EMPI. */
-int pxd_in_long_part(struct pxd_sends *s, struct pxd_in_long *m, struct pxd_seg *seg);
+/* pxd_sends_seg: a segment for local rank has come through path p; takes seg. 0, PX_ENOMEM, PX_EMPI, PX_EPROTO: it
+ * contradicts what is known of its message. */
+int pxd_sends_seg(struct pxd_sends *s, struct pxd_in_path *p, const struct px_frame *f, struct pxd_seg *seg, int rank);
+/* pxd_sends_pull: local rank wants message (f->src, f->msg) of f->total bytes under native tag f->local; total = 0: it will never
+ * want it. via: gateway of the sender that carries the payload. 0, PX_ENOMEM, PX_EMPI, PX_EPROTO. */
+int pxd_sends_pull(struct pxd_sends *s, const struct px_frame *f, int rank);
+/* pxd_sends_pull_again: path p has a new connection: PULL frames may have been lost. */
+void pxd_sends_pull_again(struct pxd_sends *s, struct pxd_in_path *p);
+/* pxd_sends_fin: the rank will receive nothing more: drop what is here for it. */
+void pxd_sends_fin(struct pxd_sends *s, int rank);
 
 /* pxd_sends_poll: look for completions; true when something happened. */
 bool pxd_sends_poll(struct pxd_sends *s);

@@ -1,80 +1,583 @@
 /* link.c: see link.h. */
 #include "link.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
 #include "conn.h"
 #include "err.h"
+#include "stream_life.h"
+#include "tcp_state.h"
+#include "wait.h"
 
-static void header_make(struct pxd_path *p, const struct px_frame *f, uint8_t *head)
+#define IOVS         64
+#define AUTO_STREAMS 8      /* the most that `streams: auto` opens */
+#define AUTO_RTT_US  1000   /* on shorter ways one stream fills the pipe */
+#define AUTO_GAIN    1.15   /* what more streams have to bring */
+#define AUTO_AGAIN_NS 60000000000u
+
+static void stream_down(struct pxd_stream *s, const char *why, bool broken);
+
+static void name_of(const struct pxd_stream *s, char *text, size_t cap)
 {
+	pxd_life_name(s->link->d, s->link->d->self, s->link->peer, s->index, text, cap);
+}
+
+/* Connections. */
+
+static void stream_room(struct pxd_conn *c, uint8_t **base, size_t *n)
+{
+	static uint8_t staging[4096]; /* parsed at once, so one for all */
+
+	(void)c;
+	*base = staging;
+	*n = sizeof staging;
+}
+
+static void reverse_abort(struct pxd_stream *s)
+{
+	char text[sizeof s->reason];
+
+	pxd_text_clean((uint8_t *)s->reason, s->nreason, text, sizeof text);
+	pxd_fail(s->link->d, s->parser.frame.tag, "site %s ended the job: %s", pxd_site_name(s->link->d, s->link->peer),
+		text[0] ? text : "no reason given");
+}
+
+/* A frame on its way back is complete. false: it is malformed. */
+static bool reverse_frame(struct pxd_stream *s)
+{
+	const struct px_frame *f = &s->parser.frame;
+	struct px_frame pong = { .version = PX_PROTOCOL_VERSION, .type = PX_F_PONG };
+
+	if (s->link->opts->plain && f->body == 0 && !pxd_frame_good(s->parser.head, NULL, 0))
+		return false;
+	switch (f->type) {
+	case PX_F_LINKACK:
+		if (f->total > s->seq)
+			return false;
+		if (f->total > s->acked) {
+			s->acked = f->total;
+			pxd_outq_acked(&s->q, s->acked);
+		}
+		return true;
+	case PX_F_PING:
+		/* Between frames only; while frames leave they say the same. */
+		if (s->q.unsent == 0)
+			pxd_frame_say(s->conn, &pong, s->link->opts->plain);
+		return true;
+	case PX_F_PONG:
+		return true;
+	case PX_F_ABORT:
+		reverse_abort(s);
+		return true;
+	default:
+		s->link->frame(s->link->owner, s->link, f);
+		return true;
+	}
+}
+
+static void stream_got(struct pxd_conn *c, uint8_t *base, size_t n)
+{
+	struct pxd_stream *s = c->owner;
+	size_t used;
+	int ev;
+
+	while (!s->link->d->failed && (ev = px_parser_feed(&s->parser, base, n, &used)) != PX_PARSE_MORE) {
+		if (ev < 0 || (ev == PX_PARSE_HEADER && px_frame_check_link(&s->parser.frame, 1) < 0) ||
+			(ev == PX_PARSE_END && !reverse_frame(s))) {
+			stream_down(s, "malformed or damaged frame from the peer", true);
+			return;
+		}
+		if (ev == PX_PARSE_HEADER)
+			s->nreason = 0;
+		if (ev == PX_PARSE_BODY && s->nreason < sizeof s->reason - 1) {
+			size_t k = sizeof s->reason - 1 - s->nreason < used ? sizeof s->reason - 1 - s->nreason : used;
+
+			memcpy(s->reason + s->nreason, base, k);
+			s->nreason += k;
+		}
+		base += used;
+		n -= used;
+	}
+}
+
+static void stream_flush(struct pxd_stream *s)
+{
+	while (s->conn && s->q.unsent > 0) {
+		struct pxd_conn *c = s->conn;
+		struct iovec v[IOVS];
+		ssize_t n = pxd_conn_writev(c, v, pxd_outq_gather(&s->q, v, IOVS));
+
+		if (s->conn != c)
+			return; /* lost within the call */
+		if (n < 0)
+			stream_down(s, c->why, false);
+		if (n <= 0)
+			return;
+		pxd_outq_wrote(&s->q, (size_t)n);
+	}
+}
+
+static void stream_writable(struct pxd_conn *c)
+{
+	stream_flush(c->owner);
+}
+
+static void stream_lost(struct pxd_conn *c, const char *why)
+{
+	stream_down(c->owner, why, false);
+}
+
+static const struct pxd_conn_ops stream_ops = { .room = stream_room,
+	.got = stream_got,
+	.writable = stream_writable,
+	.lost = stream_lost };
+
+static void conn_drop(struct pxd_stream *s)
+{
+	if (!s->conn)
+		return;
+	s->link->writes += s->conn->writes;
+	pxd_conn_close(s->conn);
+	s->conn = NULL;
+	s->tcp_acked = 0;
+}
+
+/* Everything but a BYE on its way has been acknowledged: the peer may close as it likes. */
+static bool finished(const struct pxd_stream *s)
+{
+	return s->link->bye_put && (s->acked == s->seq || (s->index == 0 && s->acked + 1 == s->seq));
+}
+
+static void stream_down(struct pxd_stream *s, const char *why, bool broken)
+{
+	char name[200], text[200];
+
+	if (s->life.state != PXD_LINK_UP)
+		return;
+	snprintf(text, sizeof text, "%s", why);
+	conn_drop(s);
+	if (finished(s) || s->link->closed || s->link->d->failed) {
+		s->life.state = PXD_LINK_CLOSED;
+		return;
+	}
+	name_of(s, name, sizeof name);
+	if (pxd_life_down(&s->life, s->link->d, name, text, s->acked, broken) && s->dials)
+		pxd_dial_start(&s->dial);
+}
+
+/* Queueing. */
+
+static void header_make(struct pxd_stream *s, const struct px_frame *f, const uint8_t *body, uint8_t *head)
+{
+	struct pxd_path *l = s->link;
 	struct px_frame g = *f;
 
-	g.seq = ++p->seq;
+	g.seq = ++s->seq;
 	g.local = 0; /* a native tag means nothing elsewhere */
 	px_frame_put(&g, head);
-	p->count.frames++;
-	p->count.wire_bytes += PX_FRAME_SIZE + g.body;
+	if (l->opts->plain)
+		pxd_frame_check(head, body, (size_t)g.body);
+	l->count.frames++;
+	l->count.wire_bytes += PX_FRAME_SIZE + g.body;
 	if (g.type == PX_F_MSG) {
-		p->count.messages++;
-		p->count.payload_bytes += g.total;
+		l->count.messages++;
+		l->count.payload_bytes += g.total;
 	}
 }
 
-int pxd_path_put(struct pxd_path *p, const struct px_frame *f, const uint8_t *body)
+int pxd_path_put(struct pxd_path *l, const struct px_frame *f, const uint8_t *body)
 {
+	struct pxd_stream *s = l->stream[0];
 	uint8_t head[PX_FRAME_SIZE];
 
-	header_make(p, f, head);
-	return pxd_conn_put(p->conn, head, sizeof head, body, (size_t)f->body);
+	header_make(s, f, body, head);
+	return pxd_outq_put(&s->q, s->seq, head, body, (size_t)f->body);
 }
 
-int pxd_path_put_seg(struct pxd_path *p, const struct px_frame *f, struct pxd_seg *seg)
+int pxd_path_put_seg(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg)
 {
+	struct pxd_stream *best = l->stream[0];
 	uint8_t head[PX_FRAME_SIZE];
 
-	header_make(p, f, head);
-	if (pxd_conn_put(p->conn, head, sizeof head, NULL, 0) < 0) {
-		pxd_seg_put(seg);
-		return PX_ENOMEM;
+	for (int i = 1; i < l->use; i++) {
+		struct pxd_stream *s = l->stream[i];
+
+		if (s->life.state == PXD_LINK_UP &&
+			(best->life.state != PXD_LINK_UP || s->q.unsent < best->q.unsent))
+			best = s;
 	}
-	return pxd_conn_put_seg(p->conn, seg);
+	header_make(best, f, seg->data, head);
+	return pxd_outq_put_seg(&best->q, best->seq, head, seg);
 }
 
-int pxd_path_flush(struct pxd_path *p)
+void pxd_path_flush(struct pxd_path *l)
 {
-	if (!p->conn)
-		return 0;
-	return pxd_conn_flush(p->conn);
+	for (int i = 0; i < l->nstreams; i++)
+		stream_flush(l->stream[i]);
 }
 
-bool pxd_path_open_to(struct pxd_path *p)
+static size_t held(const struct pxd_path *l)
 {
-	if (!p->conn)
+	size_t n = l->packing_bytes;
+
+	for (int i = 0; i < l->nstreams; i++)
+		n += l->stream[i]->q.held;
+	return n;
+}
+
+bool pxd_path_room(const struct pxd_path *l)
+{
+	if (held(l) >= l->retain || l->packing_bytes >= PXD_STREAM_HIGH)
 		return false;
-	if (p->conn->queued > PXD_LINK_HIGH)
-		p->stopped = true;
-	else if (p->conn->queued < PXD_LINK_LOW)
-		p->stopped = false;
-	return !p->stopped;
+	for (int i = 0; i < l->use; i++)
+		if (l->stream[i]->life.state == PXD_LINK_UP && l->stream[i]->q.unsent < PXD_STREAM_HIGH)
+			return true;
+	return false;
 }
 
-int pxd_path_bye(struct pxd_path *p)
+bool pxd_path_room_msg(const struct pxd_path *l)
+{
+	/* Envelopes may use a little more, so that long messages do not keep them out. */
+	return l->nstreams > 0 && held(l) < l->retain + (1u << 20) && l->stream[0]->q.unsent < 2 * PXD_STREAM_HIGH;
+}
+
+/* The end. */
+
+static bool all_acked(const struct pxd_path *l)
+{
+	for (int i = 0; i < l->nstreams; i++)
+		if (l->stream[i]->acked != l->stream[i]->seq)
+			return false;
+	return true;
+}
+
+void pxd_path_bye(struct pxd_path *l)
+{
+	l->bye_wanted = true;
+}
+
+bool pxd_path_done(struct pxd_path *l)
 {
 	struct px_frame f = { .version = PX_PROTOCOL_VERSION, .type = PX_F_BYE };
-	int rc = pxd_path_put(p, &f, NULL);
 
-	p->state = PXD_LINK_BYE;
-	if (rc == 0)
-		pxd_conn_end(p->conn);
-	return rc;
+	if (l->closed || !l->ever_up)
+		return true;
+	if (!l->bye_wanted || l->packing > 0)
+		return false;
+	if (!l->bye_put) {
+		/* BYE comes last, so it waits for what other streams carry. */
+		if (!all_acked(l))
+			return false;
+		l->bye_put = true;
+		if (pxd_path_put(l, &f, NULL) < 0)
+			pxd_fail(l->d, PXD_EXIT_INTERNAL, "out of memory");
+		pxd_path_flush(l);
+	}
+	return all_acked(l) || l->stream[0]->life.state == PXD_LINK_CLOSED;
 }
 
-void pxd_path_close(struct pxd_path *p)
+bool pxd_path_quiet(const struct pxd_path *l)
 {
-	if (p->conn) {
-		p->peak = p->conn->peak;
-		p->writes = p->conn->writes;
-		pxd_conn_close(p->conn);
+	for (int i = 0; i < l->nstreams; i++) {
+		const struct pxd_stream *s = l->stream[i];
+
+		if (s->conn && (s->q.unsent > 0 || pxd_conn_busy(s->conn) > 0))
+			return false;
 	}
-	p->conn = NULL;
-	p->state = PXD_LINK_GONE;
+	return true;
+}
+
+void pxd_path_say_abort(struct pxd_path *l, uint32_t src, int code, const char *why)
+{
+	size_t n = strnlen(why, PXD_REASON - 1);
+	struct px_frame f = {
+		.version = PX_PROTOCOL_VERSION, .type = PX_F_ABORT, .src = src, .tag = code, .body = n, .total = n
+	};
+
+	if (l->nstreams > 0 && l->stream[0]->life.state == PXD_LINK_UP && pxd_path_put(l, &f, (const uint8_t *)why) == 0)
+		stream_flush(l->stream[0]);
+}
+
+void pxd_path_close(struct pxd_path *l)
+{
+	if (l->closed)
+		return;
+	l->closed = true;
+	for (int i = 0; i < l->nstreams; i++) {
+		conn_drop(l->stream[i]);
+		l->stream[i]->life.state = PXD_LINK_CLOSED;
+		pxd_dial_close(&l->stream[i]->dial);
+	}
+	if (l->tick.data)
+		uv_close((uv_handle_t *)&l->tick, NULL);
+}
+
+void pxd_path_free(struct pxd_path *l)
+{
+	for (int i = 0; i < l->nstreams; i++) {
+		pxd_outq_fini(&l->stream[i]->q);
+		free(l->stream[i]);
+	}
+	pxd_auto_free(l->choose);
+}
+
+/* Handshakes. */
+
+void pxd_path_greet(struct pxd_path *l, int stream, struct px_hello *h)
+{
+	(void)stream;
+	h->session = l->session;
+	h->next = 0;
+}
+
+int pxd_path_judge(struct pxd_path *l, int stream, const struct px_hello *h, char *why, size_t cap)
+{
+	const struct pxd_stream *s = stream < l->nstreams ? l->stream[stream] : NULL;
+	uint64_t next = h->next;
+
+	if (!s || next == 0 || next <= s->acked || next > s->seq + 1) {
+		snprintf(why, cap, "site %s wants frame %llu of stream %d, which is not to be had", h->name,
+			(unsigned long long)next, stream);
+		return PX_EPROTO;
+	}
+	if (h->session != l->session && (h->session != 0 || s->life.state == PXD_LINK_INTERRUPTED)) {
+		snprintf(why, cap, "site %s does not know this link any more; was it started anew?", h->name);
+		return PX_ESITE;
+	}
+	return PX_OK;
+}
+
+void pxd_path_linked(struct pxd_path *l, int stream, struct pxd_conn *c, const struct px_hello *h)
+{
+	struct pxd_stream *s = l->stream[stream];
+	char name[200];
+
+	pxd_dial_stop(&s->dial);
+	if (s->conn) { /* the peer has given it up already */
+		conn_drop(s);
+		pxd_life_down(&s->life, l->d, "a link", "the peer has dialled again", s->acked, false);
+	}
+	s->acked = h->next - 1;
+	pxd_outq_acked(&s->q, s->acked);
+	if (pxd_outq_rewind(&s->q, h->next, s->seq) < 0) {
+		pxd_conn_close(c);
+		pxd_fail(l->d, PXD_EXIT_INTERNAL, "frame %llu of a link is not there; please report this",
+			(unsigned long long)h->next);
+		return;
+	}
+	px_parser_init(&s->parser);
+	c->ops = &stream_ops;
+	c->owner = s;
+	s->conn = c;
+	name_of(s, name, sizeof name);
+	pxd_life_up(&s->life, l->d, name, c->peer);
+	if (!l->ever_up) {
+		l->ever_up = true;
+		l->up(l->owner, l, h);
+	}
+	stream_flush(s);
+}
+
+/* Time. */
+
+static int stream_add(struct pxd_path *l)
+{
+	struct px_preamble pre = { .from = (uint16_t)l->d->self,
+		.to = (uint16_t)l->peer,
+		.from_gateway = (uint16_t)l->d->gateway,
+		.to_gateway = (uint16_t)l->gateway,
+		.stream = (uint16_t)l->nstreams };
+	struct pxd_stream *s = calloc(1, sizeof *s);
+
+	if (!s)
+		return PX_ENOMEM;
+	s->link = l;
+	s->index = l->nstreams;
+	s->life.since = px_now_ns();
+	pxd_outq_init(&s->q);
+	if (pxd_dial_init(&s->dial, l->d, &pre) < 0) {
+		free(s);
+		return PX_EINVAL;
+	}
+	l->stream[l->nstreams++] = s;
+	s->dials = pxd_hosts_dials(l->d->hosts, l->d->self, l->d->self, l->peer);
+	if (s->dials)
+		pxd_dial_start(&s->dial);
+	return PX_OK;
+}
+
+/* Bytes that the peer's kernel has acknowledged since the last tick, and the largest round-trip time. */
+static uint64_t tcp_progress(struct pxd_path *l, uint32_t *rtt)
+{
+	uint64_t sum = 0;
+
+	*rtt = 0;
+	for (int i = 0; i < l->nstreams; i++) {
+		struct pxd_stream *s = l->stream[i];
+		struct pxd_tcp_state t;
+		uint64_t now;
+
+		if (!s->conn)
+			continue;
+		if (pxd_tcp_state(s->conn->fd, &t)) {
+			now = t.bytes_acked;
+			if (t.rtt_us > *rtt)
+				*rtt = t.rtt_us;
+		} else {
+			now = s->conn->out;
+		}
+		if (now > s->tcp_acked && s->tcp_acked > 0)
+			sum += now - s->tcp_acked;
+		s->tcp_acked = now;
+	}
+	return sum;
+}
+
+/* More streams, as long as they make a full link faster. */
+static void streams_grow(struct pxd_path *l, uint64_t now, uint32_t rtt)
+{
+	uint64_t need = 8ull * rtt * 1000 > 400000000u ? 8ull * rtt * 1000 : 400000000u;
+	double rate;
+
+	/* Where the reader dials, too, it would not know of more. */
+	if (l->opts->streams != 0 || l->opts->relay || !l->stream[0]->dials || rtt < AUTO_RTT_US || l->full_since == 0 || now - l->full_since < need)
+		return;
+	if (l->settled && now - l->settled_at < AUTO_AGAIN_NS)
+		return;
+	l->settled = false;
+	rate = (double)l->window_bytes / ((double)(now - l->full_since) / 1e9);
+	l->full_since = now;
+	l->window_bytes = 0;
+	if (rate > l->best_rate * (l->use > l->best_use ? AUTO_GAIN : 1.0)) {
+		l->best_rate = rate;
+		l->best_use = l->use;
+	} else if (l->use > l->best_use) {
+		l->use = l->best_use;
+		l->settled = true;
+		l->settled_at = now;
+		l->best_rate = 0;
+		return;
+	}
+	if (l->use >= AUTO_STREAMS) {
+		l->settled = true;
+		l->settled_at = now;
+		l->best_rate = 0;
+		return;
+	}
+	l->use *= 2;
+	while (l->nstreams < l->use && stream_add(l) == 0)
+		;
+	if (l->use > l->nstreams)
+		l->use = l->nstreams;
+}
+
+static void measure(struct pxd_path *l, uint64_t now)
+{
+	uint32_t rtt;
+	uint64_t bytes = tcp_progress(l, &rtt);
+	double dt = (double)(now - l->tick_at) / 1e9;
+	bool full = l->stream[0]->life.state == PXD_LINK_UP;
+
+	for (int i = 0; i < l->use && full; i++)
+		full = l->stream[i]->q.unsent > 0 || l->stream[i]->life.state != PXD_LINK_UP;
+	l->tick_at = now;
+	if (!full || bytes == 0) {
+		l->full_since = 0;
+		return;
+	}
+	l->rate = l->rate > 0 ? 0.75 * l->rate + 0.25 * (double)bytes / dt : (double)bytes / dt;
+	if (l->full_since == 0) {
+		l->full_since = now;
+		l->window_bytes = 0;
+	} else {
+		l->window_bytes += bytes;
+	}
+	streams_grow(l, now, rtt);
+}
+
+static void stream_tick(struct pxd_stream *s)
+{
+	struct px_frame ping = { .version = PX_PROTOCOL_VERSION, .type = PX_F_PING };
+	struct pxd_path *l = s->link;
+	char name[200];
+
+	name_of(s, name, sizeof name);
+	switch (pxd_life_tick(&s->life, s->conn, name, l->opts->reconnect_ms)) {
+	case PXD_LIFE_PING:
+		if (s->q.unsent == 0)
+			pxd_frame_say(s->conn, &ping, l->opts->plain);
+		break;
+	case PXD_LIFE_CUT:
+		stream_down(s, "the peer is silent", false);
+		break;
+	case PXD_LIFE_DEAD:
+		pxd_life_dead(&s->life, l->d, name, l->opts->reconnect_ms, s->dials ? s->dial.why : NULL);
+		break;
+	default:
+		break;
+	}
+}
+
+static void on_tick(uv_timer_t *t)
+{
+	struct pxd_path *l = t->data;
+
+	measure(l, px_now_ns());
+	for (int i = 0; i < l->nstreams && !l->d->failed; i++)
+		stream_tick(l->stream[i]);
+}
+
+int pxd_path_open(struct pxd_path *l, struct pxd *d, int peer, int gateway, size_t retain)
+{
+	int rc = PX_OK;
+
+	l->d = d;
+	l->peer = peer;
+	l->gateway = gateway;
+	l->opts = pxd_hosts_link(d->hosts, d->self, peer);
+	l->retain = retain;
+	l->best_use = 1;
+	if (getrandom(&l->session, sizeof l->session, 0) != sizeof l->session)
+		l->session = px_now_ns();
+	l->session |= 1; /* 0 means none */
+	if (l->opts->compress != PXD_COMPRESS_NONE)
+		l->choose = pxd_auto_new(l->opts);
+	l->use = l->opts->streams > 0 ? l->opts->streams : 1;
+	while (rc == 0 && l->nstreams < l->use)
+		rc = stream_add(l);
+	if (rc == 0 && uv_timer_init(&d->loop, &l->tick) < 0)
+		rc = PX_ENOMEM;
+	if (rc < 0) {
+		pxd_fail(d, rc == PX_EINVAL ? PXD_EXIT_CONFIG : PXD_EXIT_INTERNAL, "the link to site %s cannot be set up: %s",
+			pxd_site_name(d, peer), px_strerror(rc));
+		return rc;
+	}
+	l->tick.data = l;
+	l->tick_at = px_now_ns();
+	return uv_timer_start(&l->tick, on_tick, PXD_TICK_MS, PXD_TICK_MS);
+}
+
+void pxd_path_view(const struct pxd_path *l, struct pxd_path_view *v)
+{
+	memset(v, 0, sizeof *v);
+	v->state = l->stream[0]->life.state;
+	v->since = l->stream[0]->life.since;
+	for (int i = 0; i < l->nstreams; i++) {
+		const struct pxd_stream *s = l->stream[i];
+		uint64_t heard = s->conn ? s->conn->heard : s->life.last_byte;
+
+		if (s->life.state == PXD_LINK_UP)
+			v->streams++;
+		v->slow |= s->life.slow;
+		v->reconnects += s->life.reconnects;
+		v->last_byte = heard > v->last_byte ? heard : v->last_byte;
+		v->queued += s->q.unsent;
+		v->retained += s->q.held;
+		v->retained_peak += s->q.peak;
+		if (s->conn && v->rtt_us == 0)
+			v->rtt_us = pxd_conn_rtt_us(s->conn);
+	}
 }

@@ -1,57 +1,141 @@
-/* link.h: a directed pair of sites, as the out-daemon of the first sees it: counters, sequence numbers,
- * queue.
+/* link.h: a path, the directed pair of gateways as its writer, an out-daemon, sees it: streams that survive their connections.
  *
- * Owned by role out, one per peer. Frames are numbered here and queued on the link's connection; pxd_path_flush
- * sends what one turn of the loop has queued. (The receiving end of a link is struct in_link in role_in.c.)
- * Later: several streams, retained frames for resume, credits.
+ * Owned by role out, one per remote gateway. A stream numbers its frames, keeps them until the reader has acknowledged them
+ * (outq.h), and when its connection is lost gets a new one and goes on with the first frame that the reader has not
+ * seen. Envelopes travel on stream 0, so their order is kept; segments on the stream with the shortest queue. The number of
+ * streams is the hostfile's, or grows as long as that makes a full link faster. Heartbeats tell slow from dead; a stream without a
+ * connection for longer than `reconnect:` ends the job. (The reader's side is link_in.h.)
  */
 #ifndef PXD_LINK_H
 #define PXD_LINK_H
 
+#include "auto_codec.h"
+#include "conn_dial.h"
 #include "frame.h"
 #include "link_seg.h"
+#include "outq.h"
 #include "pacxd.h"
+#include "parser.h"
 
-/* A link with more bytes queued than HIGH gets no new segments until it is below LOW: memory stays small, and
- * the pipe never runs dry, because LOW is more than a socket takes at once on most paths. */
-#define PXD_LINK_HIGH (4u << 20)
-#define PXD_LINK_LOW  (2u << 20)
+/* A stream with more bytes waiting gets no new segments: more than sockets take at once on most paths, and little memory. */
+#define PXD_STREAM_HIGH (4u << 20)
+#define PXD_TICK_MS     50
 
 enum pxd_link_state {
 	PXD_LINK_WAITING, /* no connection yet */
 	PXD_LINK_UP,
-	PXD_LINK_BYE,  /* BYE is queued or sent */
-	PXD_LINK_GONE, /* lost or closed */
+	PXD_LINK_INTERRUPTED, /* lost, a new one is awaited */
+	PXD_LINK_CLOSED,      /* after BYE, or at the end of the job */
 };
+const char *pxd_link_state_name(enum pxd_link_state s);
 
 struct pxd_counters {
 	uint64_t messages;      /* announced or inline MSG */
 	uint64_t payload_bytes; /* of them */
-	uint64_t wire_bytes;    /* headers and bodies of all frames */
+	uint64_t wire_bytes;    /* headers and bodies of all frames, as they crossed the wire (before TLS) */
 	uint64_t frames;
+	struct {
+		uint64_t segments, in, out, ns; /* payload bytes, encoded bytes, processor time */
+	} codec[2 * PXD_CODEC_KINDS];           /* 2 * kind + shuffled */
+};
+/* pxd_codec_slot: index into codec[]. */
+static inline unsigned pxd_codec_slot(int codec)
+{
+	return 2u * ((unsigned)codec & 0xf) + (codec & PXD_CODEC_SHUFFLE ? 1 : 0);
+}
+
+/* What both ends of a stream need to stay alive (stream_life.c). */
+struct pxd_life {
+	enum pxd_link_state state;
+	uint64_t since;   /* px_now_ns of the last change */
+	uint64_t last_byte, pinged;
+	bool slow;
+	unsigned reconnects;
+	unsigned strikes; /* broken protocol without progress in between */
+	uint64_t progress;
+	char why[200];    /* of the last interruption */
+};
+
+struct pxd_path;
+struct pxd_stream {
+	struct pxd_path *link;
+	int index;
+	struct pxd_life life;
+	struct pxd_conn *conn;
+	struct pxd_dial dial;
+	bool dials; /* otherwise the peer does */
+	struct pxd_outq q;
+	uint64_t seq, acked; /* numbers of the last frame put, and of the last acknowledged */
+	struct px_parser parser; /* of what the reader sends back */
+	char reason[256];
+	size_t nreason;
+	uint64_t tcp_acked; /* bytes, at the last tick */
 };
 
 struct pxd_path {
-	int peer;
-	enum pxd_link_state state;
-	struct pxd_conn *conn;
-	uint64_t seq; /* of the last frame */
-	bool stopped; /* above HIGH, not yet below LOW */
-	size_t peak;  /* most bytes queued */
-	uint64_t writes;
+	struct pxd *d;
+	int peer, gateway; /* remote site, and its gateway */
+	const struct pxd_link_opts *opts;
+	uint64_t session;
+	int nstreams; /* that exist */
+	int use;      /* that carry new segments */
+	struct pxd_stream *stream[PXD_STREAMS_MAX];
+	size_t retain; /* memory for frames that are not acknowledged */
+	uv_timer_t tick;
+	bool ever_up, bye_wanted, bye_put, closed;
+	/* Frames from the reader: CREDIT, PULL. */
+	void (*frame)(void *owner, struct pxd_path *l, const struct px_frame *f);
+	void (*up)(void *owner, struct pxd_path *l, const struct px_hello *h); /* for the first time */
+	void *owner;
+	/* Compression (pack.c). */
+	struct pxd_auto *choose;
+	unsigned packing;     /* segments with a worker */
+	size_t packing_bytes;
+	/* Rate of a full link, and the number of streams. */
+	double rate; /* bytes/s, 0 = not known */
+	uint64_t tick_at, full_since, window_bytes;
+	double best_rate;
+	int best_use;
+	bool settled;
+	uint64_t settled_at;
 	struct pxd_counters count;
+	uint64_t writes;
 };
 
-/* pxd_path_put: number and queue a frame with its body of f->body bytes. 0 or PX_ENOMEM. */
-int pxd_path_put(struct pxd_path *p, const struct px_frame *f, const uint8_t *body);
-/* pxd_path_put_seg: the same for a SEG frame; its body is seg, which is taken over. */
-int pxd_path_put_seg(struct pxd_path *p, const struct px_frame *f, struct pxd_seg *seg);
-/* pxd_path_flush: 0, or a code of libuv: the link is lost. */
-int pxd_path_flush(struct pxd_path *p);
-/* pxd_path_open_to: may new segments be fetched for this link? */
-bool pxd_path_open_to(struct pxd_path *p);
-/* pxd_path_bye: queue BYE and the half-close. */
-int pxd_path_bye(struct pxd_path *p);
-void pxd_path_close(struct pxd_path *p);
+/* pxd_path_open: to gateway of site peer; frame, up, owner are set before. 0 or PX_E..., after pxd_fail. */
+int pxd_path_open(struct pxd_path *l, struct pxd *d, int peer, int gateway, size_t retain);
+/* pxd_path_put: number and queue a frame with its body of f->body bytes on stream 0. 0 or PX_ENOMEM. */
+int pxd_path_put(struct pxd_path *l, const struct px_frame *f, const uint8_t *body);
+/* pxd_path_put_seg: the same for a SEG frame on any stream; its body is seg, which is taken over. */
+int pxd_path_put_seg(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg);
+void pxd_path_flush(struct pxd_path *l);
+/* pxd_path_room: may new segments be fetched for this link? pxd_path_room_msg: may envelopes? */
+bool pxd_path_room(const struct pxd_path *l);
+bool pxd_path_room_msg(const struct pxd_path *l);
+/* pxd_path_bye: nothing more will be put. pxd_path_done: the reader has everything, BYE included. */
+void pxd_path_bye(struct pxd_path *l);
+bool pxd_path_done(struct pxd_path *l);
+void pxd_path_say_abort(struct pxd_path *l, uint32_t src, int code, const char *why);
+/* pxd_path_quiet: every byte has been given to the sockets. */
+bool pxd_path_quiet(const struct pxd_path *l);
+void pxd_path_close(struct pxd_path *l); /* asynchronous */
+void pxd_path_free(struct pxd_path *l);  /* after the loop has run out */
+
+/* Handshakes of its streams. */
+void pxd_path_greet(struct pxd_path *l, int stream, struct px_hello *h);
+int pxd_path_judge(struct pxd_path *l, int stream, const struct px_hello *h, char *why, size_t cap);
+void pxd_path_linked(struct pxd_path *l, int stream, struct pxd_conn *c, const struct px_hello *h);
+
+/* Sums over the streams, for statistics and status. */
+struct pxd_path_view {
+	enum pxd_link_state state;
+	uint64_t since, last_byte;
+	bool slow;
+	int streams;
+	unsigned reconnects;
+	uint32_t rtt_us;
+	size_t queued, retained, retained_peak;
+};
+void pxd_path_view(const struct pxd_path *l, struct pxd_path_view *v);
 
 #endif

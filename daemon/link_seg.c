@@ -6,11 +6,13 @@
 
 #include "frame.h"
 
-#define ALIGN 4096
-
 static unsigned class_of(uint32_t len)
 {
-	return len <= PX_SEG_MIN ? 0 : len <= 2 * PX_SEG_MIN ? 1 : 2;
+	unsigned c = 0;
+
+	while ((4096u << c) < len)
+		c++;
+	return c;
 }
 
 struct pxd_seg *pxd_seg_take(struct pxd_segs *pool, uint32_t len)
@@ -19,18 +21,16 @@ struct pxd_seg *pxd_seg_take(struct pxd_segs *pool, uint32_t len)
 	struct pxd_seg *s = pool->free[c];
 
 	assert(len <= PX_SEG_MAX);
-	if (pool->max && pool->used >= pool->max)
-		return NULL;
 	if (s) {
 		pool->free[c] = s->next;
-		pool->nfree--;
+		pool->free_bytes -= s->cap;
 	} else {
 		s = malloc(sizeof *s);
 		if (!s)
 			return NULL;
-		s->cap = (uint32_t)PX_SEG_MIN << c;
+		s->cap = 4096u << c;
 		s->pool = pool;
-		s->data = aligned_alloc(ALIGN, s->cap);
+		s->data = aligned_alloc(4096, s->cap);
 		if (!s->data) {
 			free(s);
 			return NULL;
@@ -38,7 +38,6 @@ struct pxd_seg *pxd_seg_take(struct pxd_segs *pool, uint32_t len)
 	}
 	s->next = NULL;
 	s->len = len;
-	pool->used++;
 	pool->used_bytes += s->cap;
 	if (pool->used_bytes > pool->peak_bytes)
 		pool->peak_bytes = pool->used_bytes;
@@ -47,19 +46,21 @@ struct pxd_seg *pxd_seg_take(struct pxd_segs *pool, uint32_t len)
 
 void pxd_seg_put(struct pxd_seg *s)
 {
-	struct pxd_segs *pool = s->pool;
-	unsigned c = class_of(s->cap);
+	struct pxd_segs *pool = s ? s->pool : NULL;
+	unsigned c;
 
-	pool->used--;
+	if (!s)
+		return;
+	c = class_of(s->cap);
 	pool->used_bytes -= s->cap;
-	if (pool->nfree >= pool->keep) {
+	if (pool->free_bytes + s->cap > PXD_SEG_KEEP) {
 		free(s->data);
 		free(s);
 		return;
 	}
 	s->next = pool->free[c];
 	pool->free[c] = s;
-	pool->nfree++;
+	pool->free_bytes += s->cap;
 }
 
 void pxd_segs_fini(struct pxd_segs *pool)
@@ -73,5 +74,5 @@ void pxd_segs_fini(struct pxd_segs *pool)
 			free(s);
 		}
 	}
-	pool->nfree = 0;
+	pool->free_bytes = 0;
 }

@@ -1,8 +1,8 @@
 /* link_seg.h: buffers of payload segments, reused.
  *
  * One pool per daemon. A buffer is taken, filled (by a native receive or straight from a socket), handed
- * on, and put back by whoever sent it last. Buffers are warm pages: the free ones are kept, the last used
- * first.
+ * on, and put back by whoever used it last. Sizes are the powers of two from 4 KiB to 1 MiB, so that a short segment takes
+ * little (px_seg_charge in frame.h). Buffers are warm pages: some free ones are kept, the last used first.
  */
 #ifndef PXD_LINK_SEG_H
 #define PXD_LINK_SEG_H
@@ -18,21 +18,18 @@ struct pxd_seg {
 	uint8_t *data;
 };
 
-#define PXD_SEG_CLASSES 3 /* 256 KiB, 512 KiB, 1 MiB */
+#define PXD_SEG_CLASSES 9 /* 4 KiB .. 1 MiB */
+#define PXD_SEG_KEEP    (16u << 20)
 
 struct pxd_segs {
 	struct pxd_seg *free[PXD_SEG_CLASSES];
-	unsigned nfree; /* of all classes */
-	unsigned keep;  /* free ones beyond this go back to the system */
-	unsigned max;   /* most at a time, 0 = no limit */
-	unsigned used;  /* taken now */
-	uint64_t used_bytes, peak_bytes;
+	uint64_t free_bytes;            /* of all classes; more than PXD_SEG_KEEP goes back to the system */
+	uint64_t used_bytes, peak_bytes; /* taken now, and most */
 };
 
-/* pxd_seg_take: a buffer for len <= PX_SEG_MAX bytes with seg->len = len; NULL: the pool is exhausted (or
- * memory). */
+/* pxd_seg_take: a buffer for len <= PX_SEG_MAX bytes with seg->len = len; NULL: out of memory. */
 struct pxd_seg *pxd_seg_take(struct pxd_segs *pool, uint32_t len);
-void pxd_seg_put(struct pxd_seg *seg);
+void pxd_seg_put(struct pxd_seg *seg); /* NULL is fine */
 void pxd_segs_fini(struct pxd_segs *pool); /* frees what is free */
 
 #endif

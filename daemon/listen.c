@@ -12,6 +12,8 @@
 
 #include "conn.h"
 #include "err.h"
+#include "handoff.h"
+#include "tls.h"
 #include "wait.h"
 
 #define BACKLOG    128
@@ -26,8 +28,9 @@ struct half {
 	struct pxd_listen *listen;
 	struct pxd_conn *conn;
 	uv_timer_t timer;
-	struct pxd_hand hand;
-	bool refused;
+	bool have_pre, refused;
+	struct px_preamble pre;
+	struct pxd_hand hand; /* preamble, then hello */
 	size_t ignored;
 };
 
@@ -85,35 +88,98 @@ static void on_limit(uv_timer_t *t)
 
 	pxd_of(t->loop)->events++;
 	if (!h->refused)
-		stranger_log(h->listen,
-			"closed a connection from %s: it sent %zu bytes but no complete HELLO within %d s",
-			h->conn->peer, h->hand.n, PXD_HAND_MS / 1000);
+		stranger_log(h->listen, "closed a connection from %s: no complete %s within %d s", h->conn->peer,
+			h->conn->shaking ? "TLS handshake" : h->have_pre ? "HELLO" : "preamble",
+			PXD_HAND_MS / 1000);
 	half_close(h);
 }
 
 static void refuse(struct half *h, const char *reason)
 {
 	stranger_log(h->listen, "refused a connection from %s: %s", h->conn->peer, reason);
+	h->listen->turned_away++;
 	h->refused = true;
 	if (pxd_hand_put_refuse(h->conn, reason) < 0) {
 		half_close(h);
 		return;
 	}
 	/* Closing with unread bytes would reset the connection, and the peer would never read the reason. */
-	pxd_conn_end(h->conn);
+	pxd_conn_shut(h->conn);
 	uv_timer_start(&h->timer, on_limit, LINGER_MS, 0);
 }
 
-static void half_room(struct pxd_conn *c, uv_buf_t *buf)
+static void turn_away(struct half *h, const char *what)
+{
+	char text[24];
+
+	pxd_text_clean(h->hand.buf, h->hand.n < sizeof text - 1 ? h->hand.n : sizeof text - 1, text, sizeof text);
+	stranger_log(h->listen, "closed a connection from %s: %s (it begins with \"%s\")", h->conn->peer, what, text);
+	h->listen->turned_away++;
+	half_close(h);
+}
+
+static void half_room(struct pxd_conn *c, uint8_t **base, size_t *n)
 {
 	struct half *h = c->owner;
 	static uint8_t waste[4096];
 
-	if (h->refused)
-		*buf = uv_buf_init((char *)waste, sizeof waste);
-	else
-		*buf = uv_buf_init(
-			(char *)h->hand.buf + h->hand.n, (unsigned)(sizeof h->hand.buf - h->hand.n));
+	*base = h->refused ? waste : h->hand.buf + h->hand.n;
+	/* Exactly the preamble: what follows it belongs to TLS, or to another daemon. */
+	*n = h->refused	      ? sizeof waste
+	     : h->have_pre ? sizeof h->hand.buf - h->hand.n
+			   : PX_PREAMBLE_SIZE - h->hand.n;
+}
+
+/* The preamble is known, and this stream is ours. */
+static void secure(struct half *h)
+{
+	struct pxd *d = h->listen->d;
+	const struct pxd_link_opts *o = pxd_hosts_link(d->hosts, h->pre.from, h->pre.to);
+
+	h->have_pre = true;
+	h->hand.n = 0;
+	if (o->plain == (h->pre.tls != 0)) {
+		turn_away(h, o->plain ? "it wants TLS, but this link is written as security: none"
+				      : "it wants no TLS, but this link needs it");
+		return;
+	}
+	if (!o->plain)
+		pxd_conn_secure(h->conn, pxd_tls_server(d->tls, h->conn->fd));
+}
+
+static void preamble_take(struct half *h)
+{
+	struct pxd *d = h->listen->d;
+	struct px_preamble *p = &h->pre;
+	int rc = px_preamble_get(h->hand.buf, h->hand.n, p), self;
+
+	if (rc == PX_ESHORT)
+		return;
+	if (rc < 0) {
+		turn_away(h, rc == PX_EVERSION ? "another protocol version" : "what it sent is no PACX preamble");
+		return;
+	}
+	if (memcmp(p->jobhash, d->jobhash, sizeof p->jobhash) != 0) {
+		turn_away(h, "it is of another job; start all sites with the same hostfile and PACX_JOB");
+		return;
+	}
+	self = p->reversed ? p->from : p->to;
+	if (p->kind != PX_PRE_LINK || self != d->self || p->from >= d->hosts->nsites || p->to >= d->hosts->nsites ||
+		(p->reversed ? p->from_gateway : p->to_gateway) != d->gateway || p->stream >= PXD_STREAMS_MAX) {
+		turn_away(h, "it wants another site or gateway; use the same hostfile on all sites, with one port for each");
+		return;
+	}
+	if (p->reversed && d->role == &pxd_role_in) {
+		rc = pxd_handoff_give(d, h->conn->fd, p);
+		if (rc < 0)
+			stranger_log(h->listen,
+				"cannot hand the connection from %s to the out-daemon of this gateway: %s; both have to run on "
+				"the same node when the peer dials for both directions",
+				h->conn->peer, strerror(-rc));
+		half_close(h);
+		return;
+	}
+	secure(h);
 }
 
 static void half_got(struct pxd_conn *c, uint8_t *base, size_t n)
@@ -132,6 +198,10 @@ static void half_got(struct pxd_conn *c, uint8_t *base, size_t n)
 		return;
 	}
 	h->hand.n += n;
+	if (!h->have_pre) {
+		preamble_take(h);
+		return;
+	}
 	rc = pxd_hand_get(&h->hand, &type, &hello, reason);
 	if (rc == PX_ESHORT)
 		return;
@@ -141,71 +211,93 @@ static void half_got(struct pxd_conn *c, uint8_t *base, size_t n)
 		return;
 	}
 	if (rc == 0)
-		rc = px_hello_check(&l->d->hello, &hello, reason, sizeof reason);
-	if (rc == 0)
-		rc = l->judge(l->owner, &hello, reason, sizeof reason);
+		rc = pxd_hand_judge(l->d, c, &h->pre, &hello, reason, sizeof reason);
 	if (rc < 0) {
 		refuse(h, reason);
 		return;
 	}
-	if (pxd_hand_put_hello(c, &l->d->hello) < 0) {
+	if (pxd_hand_put_hello(l->d, c, &h->pre) < 0) {
 		half_close(h); /* it will dial again */
 		return;
 	}
 	half_drop(h);
-	l->accepted(l->owner, c, &hello);
+	pxd_hand_options(l->d, c, &h->pre);
+	l->d->role->linked(l->d, &h->pre, c, &hello);
 }
 
-static void half_lost(struct pxd_conn *c, int err)
+static void half_lost(struct pxd_conn *c, const char *why)
 {
 	struct half *h = c->owner;
 
 	/* A connection without a byte is a port scan, or a test whether we live. */
-	if (!h->refused && h->hand.n > 0)
-		stranger_log(h->listen, "lost a connection from %s before its HELLO was complete: %s",
-			c->peer, err == UV_EOF ? "it closed" : uv_strerror(err));
+	if (!h->refused && (h->hand.n > 0 || h->have_pre))
+		stranger_log(h->listen, "lost a connection from %s before its %s was complete: %s", c->peer,
+			c->shaking ? "TLS handshake" : h->have_pre ? "HELLO" : "preamble", why);
+	if (c->shaking)
+		h->listen->turned_away++;
 	half_close(h);
 }
 
-static const struct pxd_conn_ops half_ops = { half_room, half_got, half_lost };
+static const struct pxd_conn_ops half_ops = { .room = half_room, .got = half_got, .lost = half_lost };
 
-static void on_connection(uv_stream_t *server, int status)
+static struct half *half_new(struct pxd_listen *l, int fd)
 {
-	struct pxd_listen *l = server->data;
-	struct half *h = NULL;
-	struct pxd_conn *c;
+	struct half *h = calloc(1, sizeof *h);
 
-	l->d->events++;
-	if (status < 0) {
-		stranger_log(l, "cannot accept a connection: %s", uv_strerror(status));
-		return;
+	if (!h || uv_timer_init(&l->d->loop, &h->timer) < 0) {
+		free(h);
+		close(fd);
+		return NULL;
 	}
-	c = pxd_conn_new(server->loop, &half_ops, NULL);
-	if (!c)
-		return;
-	if (uv_accept(server, (uv_stream_t *)&c->tcp) < 0)
-		goto close;
-	if (l->nhalf >= PXD_HALF_OPEN) {
-		stranger_log(
-			l, "closed a connection at once: %d others are waiting for their HELLO", l->nhalf);
-		goto close;
-	}
-	h = calloc(1, sizeof *h);
-	if (!h || uv_timer_init(server->loop, &h->timer) < 0)
-		goto close;
 	h->listen = l;
-	h->conn = c;
 	h->timer.data = h;
-	c->owner = h;
+	h->conn = pxd_conn_new(&l->d->loop, fd, false, &half_ops, h);
+	if (!h->conn) {
+		uv_close((uv_handle_t *)&h->timer, on_timer_closed);
+		return NULL;
+	}
+	/* A newcomer takes the place of who has been waiting longest: many that say nothing keep nobody out. */
+	if (l->nhalf >= PXD_HALF_OPEN) {
+		struct half *old = px_list_entry(l->half.next, struct half, l);
+
+		stranger_log(l, "closed a connection from %s: %d connections wait for their HELLO, this one longest",
+			old->conn->peer, l->nhalf);
+		l->turned_away++;
+		half_close(old);
+	}
 	px_list_push(&l->half, &h->l);
 	l->nhalf++;
 	uv_timer_start(&h->timer, on_limit, PXD_HAND_MS, 0);
-	if (pxd_conn_begin(c) < 0)
-		half_close(h);
-	return;
-close:
-	free(h);
-	pxd_conn_close(c);
+	return h;
+}
+
+void pxd_listen_adopt(struct pxd_listen *l, int fd, const struct px_preamble *p)
+{
+	struct half *h = half_new(l, fd);
+
+	if (!h)
+		return;
+	h->pre = *p;
+	secure(h);
+}
+
+static void on_connection(uv_poll_t *p, int status, int events)
+{
+	struct pxd_listen *l = p->data;
+
+	(void)events;
+	l->d->events++;
+	for (int i = 0; i < l->nsocks && status == 0; i++) {
+		int fd;
+
+		if (&l->sock[i].poll != p)
+			continue;
+		fd = accept4(l->sock[i].fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd >= 0)
+			half_new(l, fd);
+		else if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
+			stranger_log(l, "cannot accept a connection: %s", strerror(errno));
+	}
 }
 
 /* A bound socket for address a, or -errno. pacxrun may hold the port for us, bound but not listening: then
@@ -235,45 +327,49 @@ static int bound_socket(const struct addrinfo *a)
 
 static int listen_at(struct pxd_listen *l, const struct addrinfo *a)
 {
-	uv_tcp_t *t = &l->sock[l->nsocks];
 	int fd = bound_socket(a), rc;
 
 	if (fd < 0)
 		return fd;
-	rc = uv_tcp_init(&l->d->loop, t);
+	if (listen(fd, BACKLOG) < 0) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	rc = uv_poll_init(&l->d->loop, &l->sock[l->nsocks].poll, fd);
 	if (rc < 0) {
 		close(fd);
 		return rc;
 	}
-	l->nsocks++; /* from here on it has to be closed */
-	t->data = l;
-	rc = uv_tcp_open(t, fd);
-	if (rc < 0) {
-		close(fd);
-		return rc;
-	}
-	return uv_listen((uv_stream_t *)t, BACKLOG, on_connection);
+	l->sock[l->nsocks].fd = fd;
+	l->sock[l->nsocks].poll.data = l;
+	return uv_poll_start(&l->sock[l->nsocks++].poll, UV_READABLE, on_connection);
 }
 
-int pxd_listen_open(struct pxd_listen *l, struct pxd *d)
+void pxd_listen_init(struct pxd_listen *l, struct pxd *d)
 {
-	const struct pxd_site *s = &d->hosts->sites[d->self];
+	l->d = d;
+	l->allowance = LOG_BURST;
+	l->refilled = px_now_ns();
+	px_list_init(&l->half);
+}
+
+int pxd_listen_open(struct pxd_listen *l)
+{
+	struct pxd *d = l->d;
+	const struct pxd_gateway *g = &d->hosts->sites[d->self].gateways[d->gateway];
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV },
 			*list = NULL;
 	char port[12];
 	int rc, good = 0, bad = 0;
 
-	l->d = d;
-	l->allowance = LOG_BURST;
-	l->refilled = px_now_ns();
-	px_list_init(&l->half);
-	snprintf(port, sizeof port, "%d", s->bind_port);
-	rc = getaddrinfo(s->bind_host, port, &hints, &list);
+	snprintf(port, sizeof port, "%d", g->bind_port);
+	rc = getaddrinfo(g->bind_host, port, &hints, &list);
 	if (rc != 0) {
 		pxd_fail(d, PXD_EXIT_CONFIG,
 			"cannot find the address %s, where this site shall listen: %s; "
 			"name an address of this machine with bind: in the hostfile",
-			s->bind_host, gai_strerror(rc));
+			g->bind_host, gai_strerror(rc));
 		return PX_ECONF;
 	}
 	for (struct addrinfo *a = list; a && l->nsocks < PXD_LISTEN_ADDRS; a = a->ai_next) {
@@ -286,17 +382,27 @@ int pxd_listen_open(struct pxd_listen *l, struct pxd *d)
 	freeaddrinfo(list);
 	if (good)
 		return PX_OK;
-	pxd_fail(d, PXD_EXIT_CONFIG, "cannot listen on %s port %d: %s; %s", s->bind_host, s->bind_port,
+	pxd_fail(d, PXD_EXIT_CONFIG, "cannot listen on %s port %d: %s; %s", g->bind_host, g->bind_port,
 		uv_strerror(bad),
 		bad == UV_EADDRINUSE ? "another process has this port: choose another one in the hostfile"
 				     : "name an address of this machine with bind: in the hostfile");
 	return PX_ECONF;
 }
 
+static void on_sock_closed(uv_handle_t *h)
+{
+	struct pxd_listen *l = h->data;
+
+	for (int i = 0; i < l->nsocks; i++)
+		if ((uv_handle_t *)&l->sock[i].poll == h)
+			close(l->sock[i].fd);
+}
+
 void pxd_listen_close(struct pxd_listen *l)
 {
 	for (int i = 0; i < l->nsocks; i++)
-		if (!uv_is_closing((uv_handle_t *)&l->sock[i]))
-			uv_close((uv_handle_t *)&l->sock[i], NULL);
-	px_list_each(it, &l->half) half_close(px_list_entry(it, struct half, l));
+		if (!uv_is_closing((uv_handle_t *)&l->sock[i].poll))
+			uv_close((uv_handle_t *)&l->sock[i].poll, on_sock_closed);
+	while (!px_list_empty(&l->half))
+		half_close(px_list_entry(l->half.next, struct half, l));
 }

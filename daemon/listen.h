@@ -1,8 +1,10 @@
-/* listen.h: the in-daemon's one port: who may in, and who is turned away.
+/* listen.h: who may in, and who is turned away: from a new connection to an accepted stream.
  *
- * Owned by role in. Until its hello is accepted a peer costs at most one frame of memory, PXD_HAND_MS of
- * time, and one of PXD_HALF_OPEN places; what is logged of strangers is limited, too. A refused peer gets
- * REFUSE with the reason and changes nothing for the run. Listens on the site's bind address only.
+ * Owned by a role: the in-daemon listens on its gateway's one port (on the bind address only); the out-daemon adopts what
+ * the in-daemon hands over to it (handoff.h). Until its hello is accepted a peer costs at most one frame of memory and a
+ * TLS handshake, PXD_HAND_MS of time, and one of PXD_HALF_OPEN places, of which the oldest is taken by a newcomer; what is
+ * logged of strangers is limited, too. On a link with TLS who does not hold the key gets no answer beyond TLS's own; without TLS a refused
+ * peer gets REFUSE with the reason. Either way nothing changes for the run.
  */
 #ifndef PXD_LISTEN_H
 #define PXD_LISTEN_H
@@ -16,23 +18,24 @@
 
 struct pxd_listen {
 	struct pxd *d;
-	/* judge: beyond px_hello_check: 0, or PX_E... with the reason for the peer and the log. */
-	int (*judge)(void *owner, const struct px_hello *hello, char *why, size_t cap);
-	/* accepted: our hello is on its way; the connection is the owner's, with ops and owner still to be
-	 * set. */
-	void (*accepted)(void *owner, struct pxd_conn *c, const struct px_hello *hello);
-	void *owner;
-	uv_tcp_t sock[PXD_LISTEN_ADDRS];
+	struct {
+		uv_poll_t poll;
+		int fd;
+	} sock[PXD_LISTEN_ADDRS];
 	int nsocks;
-	struct px_list half; /* connections before their hello */
+	struct px_list half; /* connections before their hello, the oldest first */
 	int nhalf;
 	double allowance;  /* log lines that may be written now */
 	uint64_t refilled; /* when it was computed */
 	uint64_t unsaid;   /* lines suppressed */
+	uint64_t turned_away;
 };
 
-int pxd_listen_open(struct pxd_listen *l,
-	struct pxd *d); /* judge, accepted, owner are set before. 0 or PX_E..., after pxd_fail */
+void pxd_listen_init(struct pxd_listen *l, struct pxd *d);
+/* pxd_listen_open: listen at our gateway's bind address. 0 or PX_E..., after pxd_fail. */
+int pxd_listen_open(struct pxd_listen *l);
+/* pxd_listen_adopt: a connection whose preamble has been read already; takes fd. */
+void pxd_listen_adopt(struct pxd_listen *l, int fd, const struct px_preamble *p);
 void pxd_listen_close(struct pxd_listen *l); /* asynchronous, with all that is half open */
 
 #endif

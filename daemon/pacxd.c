@@ -5,6 +5,7 @@
  * end. The waits are ppoll on libuv's own epoll descriptor, so that TCP wakes a napping daemon at once.
  */
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -18,7 +19,9 @@
 
 #include "err.h"
 #include "frame.h"
+#include "key.h"
 #include "pacxd.h"
+#include "tls.h"
 #include "vendor.h"
 #include "wait.h"
 
@@ -39,6 +42,7 @@ void pxd_fail(struct pxd *d, int code, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
+	snprintf(d->why, sizeof d->why, "%.299s", text);
 	px_log(PX_LOG_ERROR, "%s", text);
 }
 
@@ -121,8 +125,9 @@ static void hello_make(struct pxd *d)
 	h->protocol = PX_PROTOCOL_VERSION;
 	h->site = (uint16_t)d->self;
 	h->nsites = (uint16_t)d->hosts->nsites;
-	h->gateways = 1;
-	h->streams = 1;
+	h->gateway = (uint16_t)d->gateway;
+	h->gateways = (uint16_t)d->hosts->sites[d->self].ngateways;
+	h->streams = PXD_STREAMS_MAX;
 	h->flavor = (uint16_t)px_vendor_flavor();
 	h->nranks = (uint32_t)d->map.nranks;
 	px_n.Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &ub, &flag);
@@ -131,6 +136,28 @@ static void hello_make(struct pxd *d)
 	snprintf(h->job, sizeof h->job, "%s", d->hosts->job_id);
 	snprintf(h->name, sizeof h->name, "%s", pxd_site_name(d, d->self));
 	snprintf(h->vendor, sizeof h->vendor, "%s", px_vendor_name());
+}
+
+/* The job's key, when any link of ours is encrypted. */
+static int tls_open(struct pxd *d)
+{
+	uint8_t key[PXD_KEY_SIZE];
+	char why[PXD_WHY];
+	bool needed = false;
+	int rc;
+
+	pxd_jobhash(d->hosts->job_id, d->jobhash);
+	for (int i = 0; i < d->hosts->nsites; i++)
+		needed |= i != d->self && !pxd_hosts_link(d->hosts, d->self, i)->plain;
+	if (!needed)
+		return PX_OK;
+	rc = pxd_key_take(d->hosts, d->self, key, why, sizeof why);
+	if (rc == 0)
+		rc = pxd_tls_ctx_new(&d->tls, key, d->jobhash, d->self, why, sizeof why);
+	pxd_key_wipe(key, sizeof key);
+	if (rc < 0)
+		pxd_fail(d, PXD_EXIT_CONFIG, "%s", why);
+	return rc;
 }
 
 /* From the native Init to an open role. 0 or PX_E..., after pxd_fail. */
@@ -153,12 +180,16 @@ static int daemon_open(struct pxd *d)
 	snprintf(who, sizeof who, "pacxd[%s] %s", pxd_site_name(d, d->self), index % 2 == 0 ? "out" : "in");
 	px_log_init(who, PX_LOG_INFO);
 	px_wait_setup(d->map.procs_here, true);
-	if (d->map.gateways != 1) {
-		pxd_fail(d, PXD_EXIT_CONFIG, "%d gateways: this version has one pair of daemons per site",
-			d->map.gateways);
+	d->gateway = index / 2;
+	if (d->map.gateways != d->hosts->sites[d->self].ngateways) {
+		pxd_fail(d, PXD_EXIT_CONFIG, "site %s was started with %d gateways, but the hostfile says %d",
+			pxd_site_name(d, d->self), d->map.gateways, d->hosts->sites[d->self].ngateways);
 		return PX_ECONF;
 	}
-	/* One speaks for both: the out-daemon's Abort ends the in-daemon, too. */
+	rc = tls_open(d);
+	if (rc < 0)
+		return rc;
+	/* One speaks for all: the first out-daemon's Abort ends the in-daemon, too. */
 	if (index == 0 && d->map.nranks != d->hosts->sites[d->self].ranks) {
 		pxd_fail(d, PXD_EXIT_CONFIG,
 			"site %s was started with %d application ranks, but the hostfile says %d",
@@ -213,6 +244,7 @@ static void daemon_close(struct pxd *d)
 	d->role->close(d);
 	if (uv_loop_close(&d->loop) < 0)
 		px_log(PX_LOG_WARN, "the event loop is not empty at the end; please report this");
+	pxd_tls_ctx_free(d->tls);
 	pxd_world_drop(d);
 	px_attach_drop(&d->map);
 	pxd_hosts_free(d->hosts);
@@ -231,6 +263,9 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	d.started = px_now_ns();
+	/* Buffers of segments go back to the system when they are freed: without these glibc would keep them. */
+	mallopt(M_MMAP_THRESHOLD, 128 << 10);
+	mallopt(M_TRIM_THRESHOLD, 1 << 20);
 	snprintf(who, sizeof who, "pacxd[%.64s]", site ? site : "?");
 	px_log_init(who, PX_LOG_INFO);
 	process_prepare();
@@ -252,7 +287,10 @@ int main(int argc, char **argv)
 		px_vendor_poll(false);
 	}
 	if (d.failed) {
+		if (d.role && d.state)
+			d.role->farewell(&d, d.why);
 		nanosleep(&say, NULL);
+		uv_run(&d.loop, UV_RUN_NOWAIT);
 		px_n.Abort(MPI_COMM_WORLD, d.code);
 		_exit(d.code & 0xff ? d.code & 0xff : PXD_EXIT_INTERNAL); /* Abort does not return */
 	}

@@ -12,7 +12,9 @@
 #include <uv.h>
 
 #include "attach.h"
+#include "buf.h"
 #include "hostfile.h"
+#include "preamble.h"
 #include "world.h"
 
 /* Codes of the native Abort, and so usually of the launcher's exit status. An ABORT frame brings its own. */
@@ -24,6 +26,7 @@
 
 struct pxd;
 struct pxd_conn;
+struct pxd_tls_ctx;
 
 /* What a role gives the loop. */
 struct pxd_role {
@@ -33,6 +36,13 @@ struct pxd_role {
 	bool (*pending)(struct pxd *d); /* the native side has to be polled soon; otherwise TCP wakes us */
 	void (*close)(struct pxd *d);   /* before the loop is closed and the native Finalize */
 	void (*report)(struct pxd *d);  /* statistics records on standard output */
+	void (*farewell)(struct pxd *d, const char *why); /* the job fails: tell the peers, without waiting */
+	void (*status)(struct pxd *d, struct px_buf *b);  /* JSON members for pacxctl, beginning with a comma */
+	/* Handshakes, ours and theirs: what our hello says on this stream; whether theirs fits (0, or PX_E... with the reason
+	 * for the peer and the log); and the connection, from here on the role's. */
+	void (*greet)(struct pxd *d, const struct px_preamble *p, struct px_hello *h);
+	int (*judge)(struct pxd *d, const struct px_preamble *p, const struct px_hello *h, char *why, size_t cap);
+	void (*linked)(struct pxd *d, const struct px_preamble *p, struct pxd_conn *c, const struct px_hello *h);
 };
 extern const struct pxd_role pxd_role_out, pxd_role_in;
 
@@ -40,7 +50,10 @@ struct pxd {
 	uv_loop_t loop;
 	uint64_t events; /* counts callbacks of libuv: tells the loop that something happened */
 	struct pxd_hosts *hosts;
-	int self; /* index of our site */
+	int self;    /* index of our site */
+	int gateway; /* ours */
+	uint8_t jobhash[PX_JOBHASH_SIZE];
+	struct pxd_tls_ctx *tls; /* NULL: no link of ours is encrypted */
 	struct px_site_map map;
 	struct px_hello hello; /* ours */
 	const struct pxd_role *role;
@@ -49,6 +62,7 @@ struct pxd {
 	/* pxd_fail: the job ends. */
 	bool failed;
 	int code;
+	char why[300];
 	/* World map (pacxd_world.c). */
 	struct {
 		int len;

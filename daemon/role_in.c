@@ -1,9 +1,8 @@
 /* role_in.c: role in: TCP in, native MPI out.
  *
- * Design. Each accepted connection is a link from one site with an incremental parser. Headers and short
- * bodies are read into one shared staging buffer; the body of a SEG frame is read straight into the segment
- * buffer that the native Issend then sends. What a link brings is handed to in_send.c at once. A link whose
- * site is lost is not reported at once: an ABORT may be on its way through another link, and knows more.
+ * Design. One struct pxd_in_path per gateway that sends here; what it brings goes to in_send.c at once. From the ranks
+ * come two things, in a ring of posted receives: PULL (a long message has been matched) and FIN (the rank will receive
+ * nothing more).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,351 +12,106 @@
 #include "conn.h"
 #include "err.h"
 #include "in_send.h"
-#include "link.h"
+#include "link_in.h"
 #include "listen.h"
 #include "pacxd.h"
-#include "parser.h"
 #include "stats.h"
 #include "vendor.h"
 #include "wait.h"
 
-#define STAGING 65536
-#define STAGING_BULK                                                                                         \
-	4096 /* while segments come: little beyond the next header, as it would have to be copied */
-#define DONE_RING         4
-#define LOST_GRACE_MS     400
+#define RING              32
 #define DEADLINE_EXTRA_MS 2000 /* the out-daemons of both sites speak first */
-
-struct in_link {
-	struct in *in;
-	int site;
-	struct pxd_conn *conn;
-	enum pxd_link_state state;
-	struct px_parser parser;
-	uint64_t seq;
-	bool skip;                /* the body is not ours to look at */
-	bool bulk;                /* the last frame was a segment */
-	struct pxd_envelope *env; /* being filled */
-	struct pxd_seg *seg;      /* being filled */
-	struct pxd_in_long *msg;  /* of seg */
-	char reason[256];         /* of an ABORT */
-	size_t nreason;
-	struct pxd_counters count;
-};
+#define MSG_WINDOW_MIN    (64u << 10)
+#define MSG_WINDOW_MAX    (1u << 20)
+#define DATA_WINDOW_MAX   (64u << 20)
 
 struct in {
 	struct pxd *d;
 	struct pxd_listen listen;
-	struct in_link *link; /* [nsites] */
-	int missing, open;    /* sites not linked yet; links before their BYE */
+	bool listening;
+	struct pxd_in_path **path; /* [npaths], only those that end here */
+	int npaths, open;          /* paths before their BYE */
 	struct pxd_sends sends;
-	uv_timer_t deadline, lost;
-	char lost_why[256];
-	uint8_t done_buf[DONE_RING][PX_FRAME_SIZE];
-	MPI_Request done[DONE_RING];
+	uv_timer_t deadline;
+	uint8_t ring_buf[RING][PX_FRAME_SIZE];
+	MPI_Request ring[RING];
 	int head, nfin;
-	uint8_t staging[STAGING];
+	uint64_t bound; /* memory that credit allows */
 };
-
-static void broken(struct in_link *l, const char *what)
-{
-	struct pxd *d = l->in->d;
-
-	pxd_fail(d, PXD_EXIT_PROTOCOL, "site %s (%s) broke the protocol: %s", pxd_site_name(d, l->site),
-		l->conn->peer, what);
-}
-
-static void check_rc(struct in_link *l, int rc)
-{
-	if (rc == PX_EPROTO)
-		broken(l, "it announced a message twice");
-	else if (rc < 0)
-		pxd_fail(l->in->d, PXD_EXIT_INTERNAL, "cannot hand a message of site %s to its rank: %s",
-			pxd_site_name(l->in->d, l->site), px_strerror(rc));
-}
-
-/* Local rank of a frame's destination, or -1. */
-static int local_rank(const struct in *in, const struct px_frame *f)
-{
-	uint32_t r = f->dst - (uint32_t)in->d->hosts->sites[in->d->self].base;
-
-	return r < (uint32_t)in->d->map.nranks ? (int)r : -1;
-}
-
-/* A header is complete: check it and choose where its body goes. */
-static void on_header(struct in_link *l)
-{
-	struct in *in = l->in;
-	const struct px_frame *f = &l->parser.frame;
-
-	l->skip = l->bulk = false;
-	l->count.frames++;
-	l->count.wire_bytes += PX_FRAME_SIZE + f->body;
-	if (px_frame_check_link(f) < 0 || f->type < PX_F_MSG) {
-		broken(l, "a frame that may not be sent on a link");
-		return;
-	}
-	if (f->seq != ++l->seq) {
-		broken(l, "sequence number out of order");
-		return;
-	}
-	if (l->state != PXD_LINK_UP) {
-		broken(l, "a frame behind BYE");
-		return;
-	}
-	if (f->type == PX_F_BYE || f->type == PX_F_ABORT) {
-		l->nreason = 0;
-		return;
-	}
-	if (local_rank(in, f) < 0 || pxd_site_of(in->d, f->src) != l->site) {
-		broken(l, "a frame whose source is not at its site, or whose destination is not at ours");
-		return;
-	}
-	if (f->type == PX_F_SEG) {
-		l->bulk = true;
-		l->msg = pxd_in_long_find(&in->sends, f);
-		if (!l->msg) {
-			broken(l, "a segment that was not announced, or is out of order");
-			return;
-		}
-		l->seg = pxd_seg_take(&in->sends.segs, (uint32_t)f->body);
-		if (!l->seg)
-			check_rc(l, PX_ENOMEM);
-		return;
-	}
-	l->env = pxd_envelope_take(&in->sends);
-	if (!l->env)
-		check_rc(l, PX_ENOMEM);
-}
-
-static void on_body(struct in_link *l, const uint8_t *data, size_t n)
-{
-	size_t at = (size_t)l->parser.at;
-
-	if (l->seg) {
-		memcpy(l->seg->data + at, data, n);
-	} else if (l->env) {
-		memcpy(l->env->bytes + PX_FRAME_SIZE + at, data, n);
-	} else if (l->nreason < sizeof l->reason - 1) {
-		size_t k = sizeof l->reason - 1 - l->nreason < n ? sizeof l->reason - 1 - l->nreason : n;
-
-		memcpy(l->reason + l->nreason, data, k);
-		l->nreason += k;
-	}
-}
-
-static void on_abort(struct in_link *l, const struct px_frame *f)
-{
-	char text[sizeof l->reason];
-
-	pxd_text_clean((uint8_t *)l->reason, l->nreason, text, sizeof text);
-	pxd_fail(l->in->d, f->tag, "site %s ended the job: %s", pxd_site_name(l->in->d, l->site),
-		text[0] ? text : "no reason given");
-}
-
-static void on_end(struct in_link *l)
-{
-	struct in *in = l->in;
-	struct px_frame *f = &l->parser.frame;
-	struct pxd_envelope *e = l->env;
-	struct pxd_seg *s = l->seg;
-
-	l->env = NULL;
-	l->seg = NULL;
-	switch (f->type) {
-	case PX_F_MSG:
-		l->count.messages++;
-		l->count.payload_bytes += f->total;
-		check_rc(l, f->seg ? pxd_in_long_add(&in->sends, e, f, local_rank(in, f))
-				   : pxd_envelope_send(&in->sends, e, f, local_rank(in, f)));
-		break;
-	case PX_F_ACK:
-		check_rc(l, pxd_envelope_send(&in->sends, e, f, local_rank(in, f)));
-		break;
-	case PX_F_SEG:
-		check_rc(l, pxd_in_long_part(&in->sends, l->msg, s));
-		break;
-	case PX_F_BYE:
-		l->state = PXD_LINK_BYE;
-		in->open--;
-		break;
-	case PX_F_ABORT:
-		on_abort(l, f);
-		break;
-	}
-}
-
-static void link_room(struct pxd_conn *c, uv_buf_t *buf)
-{
-	struct in_link *l = c->owner;
-	uint64_t left = px_parser_left(&l->parser);
-
-	if (l->seg && left > 0)
-		*buf = uv_buf_init((char *)l->seg->data + (l->seg->len - left), (unsigned)left);
-	else
-		*buf = uv_buf_init((char *)l->in->staging, l->bulk ? STAGING_BULK : STAGING);
-}
-
-static void link_got(struct pxd_conn *c, uint8_t *base, size_t n)
-{
-	struct in_link *l = c->owner;
-	struct pxd *d = l->in->d;
-	const uint8_t *at = base;
-	size_t used;
-	int ev;
-
-	if (base != l->in->staging) {
-		px_parser_took(&l->parser, n);
-		at = l->in->staging;
-		n = 0;
-	}
-	while (!d->failed && (ev = px_parser_feed(&l->parser, at, n, &used)) != PX_PARSE_MORE) {
-		if (ev == PX_PARSE_HEADER)
-			on_header(l);
-		else if (ev == PX_PARSE_BODY)
-			on_body(l, at, used);
-		else if (ev == PX_PARSE_END)
-			on_end(l);
-		else
-			broken(l, ev == PX_EVERSION ? "a frame of another protocol version"
-						    : "malformed frame");
-		at += used;
-		n -= used;
-	}
-}
-
-static void on_lost_over(uv_timer_t *t)
-{
-	struct in *in = t->data;
-
-	pxd_fail(in->d, PXD_EXIT_LOST, "%s", in->lost_why);
-}
-
-static void link_lost(struct pxd_conn *c, int err)
-{
-	struct in_link *l = c->owner;
-	struct in *in = l->in;
-
-	if (l->state == PXD_LINK_UP && !in->lost_why[0]) {
-		snprintf(in->lost_why, sizeof in->lost_why, "link from site %s (%s) to site %s lost %s: %s",
-			pxd_site_name(in->d, l->site), c->peer, pxd_site_name(in->d, in->d->self),
-			px_parser_idle(&l->parser) ? "before its end" : "in the middle of a frame",
-			err == UV_EOF ? "the peer closed the connection" : uv_strerror(err));
-		uv_timer_start(&in->lost, on_lost_over, LOST_GRACE_MS, 0);
-	}
-	pxd_conn_close(c);
-	l->conn = NULL;
-	l->state = PXD_LINK_GONE;
-}
-
-static const struct pxd_conn_ops link_ops = { link_room, link_got, link_lost };
-
-/* Beyond px_hello_check: does the peer fit our hostfile, and is it new? */
-static int peer_judge(void *owner, const struct px_hello *h, char *why, size_t cap)
-{
-	const struct in *in = owner;
-	const struct pxd_site *s = &in->d->hosts->sites[h->site];
-
-	if (strcmp(s->name, h->name) != 0) {
-		snprintf(why, cap,
-			"site %u is %s in the hostfile of site %s, but it says %s; use the same hostfile on "
-			"all sites",
-			h->site, s->name, in->d->hello.name, h->name);
-		return PX_ESITE;
-	}
-	if (h->nranks != (uint32_t)s->ranks) {
-		snprintf(why, cap, "site %s has %u ranks, but %d in the hostfile of site %s", h->name,
-			h->nranks, s->ranks, in->d->hello.name);
-		return PX_ERANKS;
-	}
-	if (h->gateways != 1 || h->streams != 1) {
-		snprintf(why, cap, "site %s has %u gateways and %u streams; this version knows 1 of each",
-			h->name, h->gateways, h->streams);
-		return PX_EVERSION;
-	}
-	if (in->link[h->site].state != PXD_LINK_WAITING) {
-		snprintf(why, cap, "site %s is linked to site %s already; was it started twice?", h->name,
-			in->d->hello.name);
-		return PX_ESITE;
-	}
-	return PX_OK;
-}
-
-static void peer_accepted(void *owner, struct pxd_conn *c, const struct px_hello *h)
-{
-	struct in *in = owner;
-	struct in_link *l = &in->link[h->site];
-
-	c->ops = &link_ops;
-	c->owner = l;
-	l->conn = c;
-	l->state = PXD_LINK_UP;
-	px_log(PX_LOG_DEBUG, "link from site %s (%s, %u ranks, %s) is up", h->name, c->peer, h->nranks,
-		h->vendor);
-	if (--in->missing == 0)
-		uv_timer_stop(&in->deadline);
-}
 
 static void on_deadline(uv_timer_t *t)
 {
 	struct in *in = t->data;
+	const struct pxd_gateway *g = &in->d->hosts->sites[in->d->self].gateways[in->d->gateway];
 	char text[512];
 	size_t n = 0;
 
 	text[0] = '\0';
-	for (int i = 0; i < in->d->hosts->nsites && n < sizeof text; i++)
-		if (i != in->d->self && in->link[i].state == PXD_LINK_WAITING)
-			n += (size_t)snprintf(
-				text + n, sizeof text - n, "%s%s", n ? ", " : "", pxd_site_name(in->d, i));
-	pxd_fail(in->d, PXD_EXIT_START,
-		"start deadline of %g s passed: no connection came from %s; does a firewall keep "
-		"them from %s port %d?",
-		(double)in->d->hosts->deadline_start_ms / 1000, text, in->d->hosts->sites[in->d->self].host,
-		in->d->hosts->sites[in->d->self].port);
+	for (int i = 0; i < in->npaths && n < sizeof text; i++)
+		if (!in->path[i]->ever_up)
+			n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n ? ", " : "",
+				pxd_site_name(in->d, in->path[i]->site));
+	if (n > 0)
+		pxd_fail(in->d, PXD_EXIT_START,
+			"start deadline of %g s passed: no connection came from %s; does a firewall keep "
+			"them from %s port %d?",
+			(double)in->d->hosts->deadline_start_ms / 1000, text, g->host, g->port);
 }
 
-/* A rank will receive nothing more: tell it how many envelopes are its own, so that it can take them all. */
-static void fin_take(struct in *in, const uint8_t *frame, int len)
+static void fin_take(struct in *in, const struct px_frame *f, int rank)
 {
-	const struct pxd_site *self = &in->d->hosts->sites[in->d->self];
-	struct px_frame f, answer = { .version = PX_PROTOCOL_VERSION, .type = PX_F_FIN };
+	struct px_frame answer = { .version = PX_PROTOCOL_VERSION, .type = PX_F_FIN };
 	struct pxd_envelope *e;
-	uint32_t rank;
 
-	if (px_frame_get(frame, (size_t)len, &f) < 0 || f.type != PX_F_FIN ||
-		(rank = f.src - (uint32_t)self->base) >= (uint32_t)in->d->map.nranks ||
-		in->sends.rank[rank].fin) {
-		pxd_fail(in->d, PXD_EXIT_INTERNAL,
-			"malformed or second FIN from a local rank; please report this");
+	if (in->sends.rank[rank].fin) {
+		pxd_fail(in->d, PXD_EXIT_INTERNAL, "second FIN from rank %u; please report this", f->src);
 		return;
 	}
-	in->sends.rank[rank].fin = true;
 	in->nfin++;
-	answer.src = answer.dst = f.src;
+	answer.src = answer.dst = f->src;
 	answer.total = in->sends.rank[rank].envelopes;
-	e = pxd_envelope_take(&in->sends);
-	if (!e || pxd_envelope_send(&in->sends, e, &answer, (int)rank) < 0)
-		pxd_fail(in->d, PXD_EXIT_INTERNAL, "cannot answer the FIN of rank %u", f.src);
+	e = pxd_envelope_take(0);
+	if (!e || pxd_envelope_send(&in->sends, e, &answer, rank) < 0)
+		pxd_fail(in->d, PXD_EXIT_INTERNAL, "cannot answer the FIN of rank %u", f->src);
+	pxd_sends_fin(&in->sends, rank);
 }
 
-static bool fins_poll(struct in *in)
+/* FIN: the rank is src. PULL: the rank is dst, src sent the message. */
+static void frame_take(struct in *in, const uint8_t *frame, int len)
+{
+	const struct pxd_site *self = &in->d->hosts->sites[in->d->self];
+	struct px_frame f;
+	uint32_t rank;
+
+	if (px_frame_get(frame, (size_t)len, &f) < 0 || (f.type != PX_F_FIN && f.type != PX_F_PULL) ||
+		(rank = (f.type == PX_F_FIN ? f.src : f.dst) - (uint32_t)self->base) >= (uint32_t)in->d->map.nranks) {
+		pxd_fail(in->d, PXD_EXIT_INTERNAL, "malformed frame from a local rank; please report this");
+		return;
+	}
+	if (f.type == PX_F_FIN)
+		fin_take(in, &f, (int)rank);
+	else if (pxd_sends_pull(&in->sends, &f, (int)rank) < 0)
+		pxd_fail(in->d, PXD_EXIT_INTERNAL, "rank %u pulls a message that it cannot have; please report this", f.dst);
+}
+
+static bool ring_poll(struct in *in)
 {
 	int n = 0;
 
-	for (; n < DONE_RING && in->nfin < in->d->map.nranks; n++) {
+	for (; n < RING && !in->d->failed; n++) {
 		int flag = 0, len = 0;
 		MPI_Status st;
 
-		if (px_n.Test(&in->done[in->head], &flag, &st) != MPI_SUCCESS) {
+		if (px_n.Test(&in->ring[in->head], &flag, &st) != MPI_SUCCESS) {
 			pxd_fail(in->d, PXD_EXIT_INTERNAL, "a native receive failed");
 			return true;
 		}
 		if (!flag)
 			break;
 		px_n.Get_count(&st, MPI_BYTE, &len);
-		fin_take(in, in->done_buf[in->head], len);
-		px_n.Start(&in->done[in->head]);
-		in->head = (in->head + 1) % DONE_RING;
+		frame_take(in, in->ring_buf[in->head], len);
+		px_n.Start(&in->ring[in->head]);
+		in->head = (in->head + 1) % RING;
 	}
 	return n > 0;
 }
@@ -367,7 +121,7 @@ static bool in_poll(struct pxd *d)
 	struct in *in = d->state;
 	bool some = pxd_world_poll(d);
 
-	some |= fins_poll(in);
+	some |= ring_poll(in);
 	some |= pxd_sends_poll(&in->sends);
 	return some;
 }
@@ -376,54 +130,136 @@ static bool in_done(struct pxd *d)
 {
 	struct in *in = d->state;
 
-	return in->missing == 0 && in->open == 0 && in->nfin == d->map.nranks &&
-	       !pxd_sends_pending(&in->sends) && d->world.state == PXD_WORLD_DONE;
+	for (int i = 0; i < in->npaths; i++)
+		if (in->path[i]->unpacking > 0)
+			return false;
+	return in->open == 0 && in->nfin == d->map.nranks && !pxd_sends_pending(&in->sends) &&
+	       d->world.state == PXD_WORLD_DONE;
 }
 
 static bool in_pending(struct pxd *d)
 {
-	struct in *in = d->state;
+	(void)d;
+	return true; /* ranks can pull or finish at any time, and only polling notices */
+}
 
-	/* Once some rank has finished others follow soon, and wait for our answer. */
-	return pxd_sends_pending(&in->sends) || in->nfin > 0 || d->world.state != PXD_WORLD_DONE;
+static void path_ended(void *owner, struct pxd_in_path *p)
+{
+	struct in *in = owner;
+
+	(void)p;
+	in->open--;
+}
+
+static struct pxd_in_path *path_find(struct in *in, int site, int gateway)
+{
+	for (int i = 0; i < in->npaths; i++)
+		if (in->path[i]->site == site && in->path[i]->gateway == gateway)
+			return in->path[i];
+	return NULL;
+}
+
+static struct pxd_in_path *path_of(void *owner, int site, int via)
+{
+	return path_find(owner, site, via);
+}
+
+/* Credit: the buffer in equal parts for each rank and each path; never less than what keeps every pattern going. */
+static void windows_make(struct in *in, uint64_t w[PXD_CREDITS])
+{
+	uint64_t share = in->d->hosts->sites[in->d->self].buffer / (uint64_t)(in->npaths > 0 ? in->npaths : 1) /
+			 (uint64_t)in->d->map.nranks;
+
+	w[PXD_CREDIT_RESERVE] = 2 * PX_SEG_MAX;
+	w[PXD_CREDIT_MSG] = share / 8 < MSG_WINDOW_MIN ? MSG_WINDOW_MIN
+			    : share / 8 > MSG_WINDOW_MAX ? MSG_WINDOW_MAX
+							   : share / 8;
+	w[PXD_CREDIT_DATA] = share < w[0] + 4 * PX_SEG_MAX ? 2 * PX_SEG_MAX : share - w[0] - w[PXD_CREDIT_RESERVE];
+	if (w[PXD_CREDIT_DATA] > DATA_WINDOW_MAX)
+		w[PXD_CREDIT_DATA] = DATA_WINDOW_MAX;
+	in->bound = (w[0] + w[1] + w[2]) * (uint64_t)in->npaths * (uint64_t)in->d->map.nranks;
+}
+
+static int paths_open(struct in *in)
+{
+	struct pxd *d = in->d;
+	uint64_t window[PXD_CREDITS];
+	int n = 0, rc = PX_OK, ours = d->hosts->sites[d->self].ngateways;
+
+	for (int i = 0; i < d->hosts->nsites; i++)
+		n += i == d->self ? 0 : d->hosts->sites[i].ngateways;
+	in->path = calloc((size_t)n + 1, sizeof *in->path);
+	if (!in->path)
+		return PX_ENOMEM;
+	for (int i = 0; i < d->hosts->nsites; i++) {
+		for (int g = 0; i != d->self && g < d->hosts->sites[i].ngateways; g++) {
+			if (g % ours != d->gateway)
+				continue;
+			in->path[in->npaths] = calloc(1, sizeof *in->path[0]);
+			if (!in->path[in->npaths])
+				return PX_ENOMEM;
+			in->path[in->npaths]->site = i;
+			in->path[in->npaths++]->gateway = g;
+		}
+	}
+	in->open = in->npaths;
+	windows_make(in, window);
+	for (int i = 0; i < in->npaths && rc == 0; i++) {
+		in->path[i]->ended = path_ended;
+		in->path[i]->owner = in;
+		rc = pxd_in_path_open(in->path[i], d, &in->sends, in->path[i]->site, in->path[i]->gateway, window);
+	}
+	return rc;
+}
+
+/* Does any other site dial us, for either direction? */
+static bool someone_dials(const struct pxd *d)
+{
+	for (int i = 0; i < d->hosts->nsites; i++)
+		if (i != d->self && (!pxd_hosts_dials(d->hosts, d->self, i, d->self) ||
+					    !pxd_hosts_dials(d->hosts, d->self, d->self, i)))
+			return true;
+	return false;
+}
+
+static int ring_open(struct in *in)
+{
+	for (int i = 0; i < RING; i++)
+		if (px_n.Recv_init(in->ring_buf[i], PX_FRAME_SIZE, MPI_BYTE, MPI_ANY_SOURCE, PX_TAG_DONE,
+			    in->d->map.relay, &in->ring[i]) != MPI_SUCCESS ||
+			px_n.Start(&in->ring[i]) != MPI_SUCCESS)
+			return PX_EMPI;
+	return PX_OK;
 }
 
 static int in_open(struct pxd *d)
 {
 	struct in *in = calloc(1, sizeof *in);
-	int n = d->hosts->nsites, rc = PX_ENOMEM;
+	int rc = PX_ENOMEM;
 
 	if (!in)
 		goto fail;
 	d->state = in;
 	in->d = d;
-	in->link = calloc((size_t)n, sizeof *in->link);
-	if (!in->link || pxd_sends_init(&in->sends, d) < 0 || uv_timer_init(&d->loop, &in->deadline) < 0 ||
-		uv_timer_init(&d->loop, &in->lost) < 0)
+	pxd_listen_init(&in->listen, d);
+	if (pxd_sends_init(&in->sends, d) < 0 || uv_timer_init(&d->loop, &in->deadline) < 0)
 		goto fail;
-	in->deadline.data = in->lost.data = in;
-	for (int i = 0; i < n; i++) {
-		in->link[i].in = in;
-		in->link[i].site = i;
-	}
-	in->missing = in->open = n - 1;
-	for (int i = 0; i < DONE_RING; i++) {
-		rc = PX_EMPI;
-		if (px_n.Recv_init(in->done_buf[i], PX_FRAME_SIZE, MPI_BYTE, MPI_ANY_SOURCE, PX_TAG_DONE,
-			    d->map.relay, &in->done[i]) != MPI_SUCCESS ||
-			px_n.Start(&in->done[i]) != MPI_SUCCESS)
-			goto fail;
-	}
-	if (n > 1) {
-		in->listen.judge = peer_judge;
-		in->listen.accepted = peer_accepted;
-		in->listen.owner = in;
-		rc = pxd_listen_open(&in->listen, d);
+	in->sends.path_of = path_of;
+	in->sends.owner = in;
+	in->deadline.data = in;
+	rc = ring_open(in);
+	if (rc == 0)
+		rc = paths_open(in);
+	if (rc < 0)
+		goto fail;
+	if (someone_dials(d)) {
+		rc = pxd_listen_open(&in->listen);
 		if (rc < 0)
 			return rc;
-		uv_timer_start(&in->deadline, on_deadline,
-			(uint64_t)d->hosts->deadline_start_ms + DEADLINE_EXTRA_MS, 0);
+		in->listening = true;
 	}
+	if (in->npaths > 0)
+		uv_timer_start(&in->deadline, on_deadline, (uint64_t)d->hosts->deadline_start_ms + DEADLINE_EXTRA_MS, 0);
 	return pxd_world_start(d, NULL);
 fail:
 	pxd_fail(d, PXD_EXIT_INTERNAL, "the in-daemon cannot start: %s", px_strerror(rc));
@@ -434,23 +270,83 @@ static void in_close(struct pxd *d)
 {
 	struct in *in = d->state;
 
-	for (int i = 0; i < DONE_RING; i++) {
-		px_n.Cancel(&in->done[i]);
-		px_n.Wait(&in->done[i], MPI_STATUS_IGNORE);
-		px_n.Request_free(&in->done[i]);
+	for (int i = 0; i < RING; i++) {
+		px_n.Cancel(&in->ring[i]);
+		px_n.Wait(&in->ring[i], MPI_STATUS_IGNORE);
+		px_n.Request_free(&in->ring[i]);
 	}
-	if (d->hosts->nsites > 1)
+	if (in->listening)
 		pxd_listen_close(&in->listen);
-	for (int i = 0; i < d->hosts->nsites; i++)
-		if (in->link[i].conn)
-			pxd_conn_close(in->link[i].conn);
+	for (int i = 0; i < in->npaths; i++)
+		pxd_in_path_close(in->path[i]);
 	uv_close((uv_handle_t *)&in->deadline, NULL);
-	uv_close((uv_handle_t *)&in->lost, NULL);
 	uv_run(&d->loop, UV_RUN_DEFAULT);
+	for (int i = 0; i < in->npaths; i++) {
+		pxd_in_path_free(in->path[i]);
+		free(in->path[i]);
+	}
 	pxd_sends_fini(&in->sends);
-	free(in->link);
+	free(in->path);
 	free(in);
 	d->state = NULL;
+}
+
+static void in_farewell(struct pxd *d, const char *why)
+{
+	struct in *in = d->state;
+
+	for (int i = 0; in && i < in->npaths; i++)
+		pxd_in_path_say_abort(in->path[i], d->code, why);
+}
+
+static struct pxd_in_path *path_at(struct pxd *d, const struct px_preamble *p)
+{
+	return p->to == d->self && p->to_gateway == d->gateway ? path_find(d->state, p->from, p->from_gateway) : NULL;
+}
+
+static void in_greet(struct pxd *d, const struct px_preamble *p, struct px_hello *h)
+{
+	pxd_in_path_greet(path_at(d, p), p->stream, h);
+}
+
+static int in_judge(struct pxd *d, const struct px_preamble *p, const struct px_hello *h, char *why, size_t cap)
+{
+	struct pxd_in_path *path = path_at(d, p);
+
+	if (path)
+		return pxd_in_path_judge(path, p->stream, h, why, cap);
+	snprintf(why, cap, "gateway %d of site %s does not read from gateway %d of site %s", p->to_gateway,
+		d->hello.name, p->from_gateway, h->name);
+	return PX_ESITE;
+}
+
+static void in_linked(struct pxd *d, const struct px_preamble *p, struct pxd_conn *c, const struct px_hello *h)
+{
+	struct in *in = d->state;
+	int missing = 0;
+
+	pxd_in_path_linked(path_at(d, p), p->stream, c, h);
+	for (int i = 0; i < in->npaths; i++)
+		missing += !in->path[i]->ever_up;
+	if (missing == 0)
+		uv_timer_stop(&in->deadline);
+}
+
+static void in_status(struct pxd *d, struct px_buf *b)
+{
+	struct in *in = d->state;
+
+	pxd_stats_add(b, ",\"buffer_used\":%llu,\"buffer_bound\":%llu,\"turned_away\":%llu,\"links\":[",
+		(unsigned long long)(in->sends.segs.used_bytes + in->sends.envelope_bytes), (unsigned long long)in->bound,
+		(unsigned long long)in->listen.turned_away);
+	for (int i = 0; i < in->npaths; i++) {
+		struct pxd_path_view v;
+
+		pxd_in_path_view(in->path[i], &v);
+		pxd_stats_add(b, "%s", i ? "," : "");
+		pxd_stats_link(b, d, in->path[i]->site, d->self, &v, &in->path[i]->count, 0);
+	}
+	pxd_stats_add(b, "]");
 }
 
 static void in_report(struct pxd *d)
@@ -458,26 +354,26 @@ static void in_report(struct pxd *d)
 	struct in *in = d->state;
 	const char *self = pxd_site_name(d, d->self);
 	struct px_buf b = { 0 };
-	bool first = true;
 
 	pxd_stats_add(&b, "{\"links_in\":[");
-	for (int i = 0; i < d->hosts->nsites; i++) {
-		const struct pxd_counters *c = &in->link[i].count;
+	for (int i = 0; i < in->npaths; i++) {
+		const struct pxd_counters *c = &in->path[i]->count;
+		struct pxd_path_view v;
 
-		if (i == d->self)
-			continue;
-		pxd_stats_add(&b, "%s{\"from\":", first ? "" : ",");
-		pxd_stats_quote(&b, pxd_site_name(d, i));
+		pxd_in_path_view(in->path[i], &v);
+		pxd_stats_add(&b, "%s{\"from\":", i ? "," : "");
+		pxd_stats_quote(&b, pxd_site_name(d, in->path[i]->site));
 		pxd_stats_add(&b, ",\"to\":");
 		pxd_stats_quote(&b, self);
 		pxd_stats_add(&b,
 			",\"messages\":%llu,\"payload_bytes\":%llu,\"wire_bytes\":%llu,\"frames\":%llu,"
-			"\"segment_peak_bytes\":%llu,\"envelope_peak\":%llu,\"dropped\":%llu}",
+			"\"segment_peak_bytes\":%llu,\"envelope_peak_bytes\":%llu,\"dropped\":%llu,\"reconnects\":%u",
 			(unsigned long long)c->messages, (unsigned long long)c->payload_bytes,
 			(unsigned long long)c->wire_bytes, (unsigned long long)c->frames,
-			(unsigned long long)in->sends.segs.peak_bytes,
-			(unsigned long long)in->sends.envelope_peak, (unsigned long long)in->sends.dropped);
-		first = false;
+			(unsigned long long)in->sends.segs.peak_bytes, (unsigned long long)in->sends.envelope_peak,
+			(unsigned long long)in->sends.dropped, v.reconnects);
+		pxd_stats_codecs(&b, c);
+		pxd_stats_add(&b, "}");
 	}
 	pxd_stats_add(&b, "]}");
 	if (pxd_stats_send(STDOUT_FILENO, self, "in", "stats", (char *)px_buf_data(&b), px_buf_len(&b)) < 0)
@@ -485,4 +381,5 @@ static void in_report(struct pxd *d)
 	px_buf_fini(&b);
 }
 
-const struct pxd_role pxd_role_in = { in_open, in_poll, in_done, in_pending, in_close, in_report };
+const struct pxd_role pxd_role_in = { in_open, in_poll, in_done, in_pending, in_close, in_report, in_farewell, in_status,
+	in_greet, in_judge, in_linked };

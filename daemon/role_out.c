@@ -1,11 +1,10 @@
 /* role_out.c: role out: native MPI in, TCP out.
  *
- * Design. Phases: DIALLING (a connection to every other site; status lines; start deadline), WORLD
+ * Design. Phases: DIALLING (a path to every other site; status lines; start deadline), WORLD
  * (broadcast of the world map inside the site), RUNNING, LEAVING (all local ranks have finished: BYE on
- * every link). Envelopes from ranks arrive in a ring of posted receives and are handled strictly in ring
+ * every path). Envelopes from ranks arrive in a ring of posted receives and are handled strictly in ring
  * order, which is the order in which the native MPI matches them; so frames of one rank stay in order.
- * Frames for one link that arrive in one turn leave in one write. A link that goes down is not reported at
- * once: the peer's ABORT may be on its way to our in-daemon, and knows more.
+ * Frames for one path that arrive in one turn leave in one write.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +14,10 @@
 #include "conn.h"
 #include "conn_dial.h"
 #include "err.h"
+#include "handoff.h"
 #include "link.h"
-#include "out_long.h"
+#include "listen.h"
+#include "out_flow.h"
 #include "pacxd.h"
 #include "stats.h"
 #include "vendor.h"
@@ -25,24 +26,23 @@
 #define RING            32
 #define STATUS_FIRST_MS 3000
 #define STATUS_EVERY_MS 5000
-#define LOST_GRACE_MS   1500 /* for the in-daemon, which may learn the cause */
 #define ABORT_FLUSH_NS  2000000000u
 
 struct out {
 	struct pxd *d;
 	struct pxd_path *path;   /* [nsites]; that of ourselves is unused */
-	struct pxd_dial *dial;   /* [nsites] */
 	struct px_hello *hellos; /* [nsites] */
 	int missing;             /* sites not linked yet */
-	uv_timer_t status, deadline, lost;
-	char lost_why[256];
+	uv_timer_t status, deadline;
 	bool running, leaving;
 	uint8_t ring_buf[RING][PX_ENVELOPE_MAX];
 	MPI_Request ring[RING];
 	int head;
 	bool *fin; /* [nranks] */
 	int nfin;
-	struct pxd_out_longs longs;
+	struct pxd_out_flow flow;
+	struct pxd_listen listen; /* of what the in-daemon hands over */
+	struct pxd_handoff handoff;
 	char *collectives; /* JSON text from a rank */
 	uint64_t aborted;  /* when the ABORT was queued, 0 = not */
 	char abort_why[256];
@@ -57,11 +57,16 @@ static void missing_list(struct out *o, char *text, size_t cap)
 	text[0] = '\0';
 	for (int i = 0; i < d->hosts->nsites && n + 1 < cap; i++) {
 		const struct pxd_site *s = &d->hosts->sites[i];
+		const struct pxd_dial *dial;
 
-		if (i == d->self || o->path[i].state != PXD_LINK_WAITING)
+		if (i == d->self || o->path[i].ever_up)
 			continue;
-		n += (size_t)snprintf(text + n, cap - n, "%s%s at %s:%d (%s)", n ? ", " : "", s->name,
-			s->host, s->port, o->dial[i].why[0] ? o->dial[i].why : "no answer yet");
+		dial = &o->path[i].stream[0]->dial;
+		if (!o->path[i].stream[0]->dials)
+			n += (size_t)snprintf(text + n, cap - n, "%s%s (it has to dial us)", n ? ", " : "", s->name);
+		else
+			n += (size_t)snprintf(text + n, cap - n, "%s%s at %s:%d (%s)", n ? ", " : "", s->name, dial->host,
+				dial->port, dial->why[0] ? dial->why : "no answer yet");
 	}
 }
 
@@ -85,101 +90,48 @@ static void on_deadline(uv_timer_t *t)
 		(double)o->d->hosts->deadline_start_ms / 1000, text);
 }
 
-static void world_begin(struct out *o)
+static void all_up(struct out *o)
 {
 	uv_timer_stop(&o->status);
 	uv_timer_stop(&o->deadline);
-	pxd_world_start(o->d, o->hellos);
+	if (o->d->gateway == 0)
+		pxd_world_start(o->d, o->hellos);
 }
 
-static void path_room(struct pxd_conn *c, uv_buf_t *buf)
+static void path_up(void *owner, struct pxd_path *l, const struct px_hello *h)
 {
-	static uint8_t waste[256];
+	struct out *o = owner;
 
-	(void)c;
-	*buf = uv_buf_init((char *)waste, sizeof waste);
-}
-
-static void path_got(struct pxd_conn *c, uint8_t *base, size_t n)
-{
-	struct pxd_path *p = c->owner;
-	struct pxd *d = pxd_of(c->tcp.loop);
-
-	(void)base;
-	pxd_fail(d, PXD_EXIT_PROTOCOL,
-		"site %s (%s) broke the protocol: it sent %zu bytes on the link from us to it",
-		pxd_site_name(d, p->peer), c->peer, n);
-}
-
-static void on_lost_over(uv_timer_t *t)
-{
-	struct out *o = t->data;
-
-	pxd_fail(o->d, PXD_EXIT_LOST, "%s", o->lost_why);
-}
-
-static void path_lost(struct out *o, struct pxd_path *p, int err)
-{
-	struct pxd *d = o->d;
-	/* Behind BYE the peer may close as soon as it likes, even before our half-close is through. */
-	bool fine = p->state == PXD_LINK_BYE && p->conn->queued == 0;
-
-	if (!fine && !o->lost_why[0] && !o->aborted) {
-		snprintf(o->lost_why, sizeof o->lost_why, "link from site %s to site %s (%s) lost: %s",
-			pxd_site_name(d, d->self), pxd_site_name(d, p->peer), p->conn->peer,
-			err == UV_EOF ? "the peer closed the connection" : uv_strerror(err));
-		uv_timer_start(&o->lost, on_lost_over, LOST_GRACE_MS, 0);
-	}
-	pxd_path_close(p);
-}
-
-static void path_conn_lost(struct pxd_conn *c, int err)
-{
-	struct out *o = pxd_of(c->tcp.loop)->state;
-
-	path_lost(o, c->owner, err);
-}
-
-static const struct pxd_conn_ops path_ops = { path_room, path_got, path_conn_lost };
-
-static void on_up(struct pxd_dial *dial, struct pxd_conn *c, const struct px_hello *hello)
-{
-	struct out *o = dial->owner;
-	struct pxd_path *p = &o->path[dial->peer];
-
-	c->ops = &path_ops;
-	c->owner = p;
-	p->conn = c;
-	p->state = PXD_LINK_UP;
-	o->hellos[dial->peer] = *hello;
-	pxd_dial_close(dial);
-	px_log(PX_LOG_DEBUG, "link to site %s (%s, %u ranks, %s) is up", hello->name, c->peer, hello->nranks,
-		hello->vendor);
+	o->hellos[l->peer] = *h;
 	if (--o->missing == 0)
-		world_begin(o);
+		all_up(o);
 }
 
-/* Peer of an envelope's destination, or NULL after pxd_fail. */
-static struct pxd_path *path_to(struct out *o, const struct px_frame *f)
+static void path_frame(void *owner, struct pxd_path *l, const struct px_frame *f)
 {
-	int site = pxd_site_of(o->d, f->dst);
+	struct out *o = owner;
 
-	if (site < 0 || site == o->d->self || o->path[site].state == PXD_LINK_WAITING) {
-		pxd_fail(o->d, PXD_EXIT_INTERNAL,
-			"rank %u sends a frame to rank %u, which is at no other site", f->src, f->dst);
-		return NULL;
-	}
-	return &o->path[site];
+	if (f->type == PX_F_CREDIT ? !pxd_out_flow_credit(&o->flow, l, f) : !pxd_out_flow_pull(&o->flow, f, false))
+		pxd_fail(o->d, PXD_EXIT_PROTOCOL, "site %s broke the protocol: a frame of type %d for ranks that do not fit",
+			pxd_site_name(o->d, l->peer), f->type);
 }
 
 static void message_take(struct out *o, const struct px_frame *f, const uint8_t *body, int from)
 {
-	struct pxd_path *p = path_to(o, f);
+	int rc;
 
-	if (!p || p->state == PXD_LINK_GONE)
-		return; /* the job is about to end */
-	if (pxd_path_put(p, f, body) < 0 ||
-		(f->type == PX_F_MSG && f->seg && pxd_out_long_add(&o->longs, f, from, p) < 0))
+	if (f->dst >= (uint32_t)o->flow.nworld || !o->flow.dest[f->dst].path ||
+		f->src - (uint32_t)o->flow.base >= (uint32_t)o->flow.nlocal) {
+		pxd_fail(o->d, PXD_EXIT_INTERNAL,
+			"rank %u sends a frame to rank %u, which is at no other site", f->src, f->dst);
+		return;
+	}
+	if (f->type == PX_F_PULL) {
+		pxd_out_flow_pull(&o->flow, f, true);
+		return;
+	}
+	rc = f->flags & PX_FF_DATA ? pxd_out_flow_long(&o->flow, f, from) : pxd_out_flow_take(&o->flow, f, body);
+	if (rc < 0)
 		pxd_fail(o->d, PXD_EXIT_INTERNAL, "out of memory for a message of %llu bytes from rank %u",
 			(unsigned long long)f->total, f->src);
 }
@@ -187,6 +139,7 @@ static void message_take(struct out *o, const struct px_frame *f, const uint8_t 
 static void fin_take(struct out *o, const struct px_frame *f)
 {
 	uint32_t rank = f->src - (uint32_t)o->d->hosts->sites[o->d->self].base;
+	struct px_frame answer = { .version = PX_PROTOCOL_VERSION, .type = PX_F_FIN, .src = f->src, .dst = f->src };
 
 	if (rank >= (uint32_t)o->d->map.nranks || o->fin[rank]) {
 		pxd_fail(o->d, PXD_EXIT_INTERNAL, "unexpected FIN of rank %u", f->src);
@@ -194,26 +147,19 @@ static void fin_take(struct out *o, const struct px_frame *f)
 	}
 	o->fin[rank] = true;
 	o->nfin++;
+	/* Nothing more will come from us: the rank may close its side. */
+	pxd_out_flow_note(&o->flow, &answer, (int)rank);
 }
 
 static void abort_take(struct out *o, const struct px_frame *f, const uint8_t *body)
 {
-	struct px_frame g = { .version = PX_PROTOCOL_VERSION,
-		.type = PX_F_ABORT,
-		.src = f->src,
-		.dst = f->dst,
-		.tag = f->tag,
-		.body = f->body,
-		.total = f->body };
-
 	if (o->aborted)
 		return;
 	pxd_text_clean(body, (size_t)f->body, o->abort_why, sizeof o->abort_why);
 	o->abort_code = f->tag;
 	o->aborted = px_now_ns();
 	for (int i = 0; i < o->d->hosts->nsites; i++)
-		if (o->path[i].state == PXD_LINK_UP && pxd_path_put(&o->path[i], &g, body) == 0)
-			pxd_conn_end(o->path[i].conn);
+		pxd_path_say_abort(&o->path[i], f->src, f->tag, o->abort_why);
 }
 
 static void stats_take(struct out *o, const struct px_frame *f, const uint8_t *body)
@@ -240,6 +186,7 @@ static void envelope_take(struct out *o, const uint8_t *env, int len, int from)
 	switch (f.type) {
 	case PX_F_MSG:
 	case PX_F_ACK:
+	case PX_F_PULL:
 		message_take(o, &f, body, from);
 		break;
 	case PX_F_FIN:
@@ -282,19 +229,15 @@ static bool ring_poll(struct out *o)
 
 static void paths_flush(struct out *o)
 {
-	for (int i = 0; i < o->d->hosts->nsites; i++) {
-		int rc = pxd_path_flush(&o->path[i]);
-
-		if (rc < 0)
-			path_lost(o, &o->path[i], rc);
-	}
+	for (int i = 0; i < o->d->hosts->nsites; i++)
+		pxd_path_flush(&o->path[i]);
 }
 
-/* Has everything been written, and every connection half-closed? */
+/* Has everything been written? */
 static bool paths_quiet(const struct out *o)
 {
 	for (int i = 0; i < o->d->hosts->nsites; i++)
-		if (o->path[i].conn && !o->path[i].conn->half)
+		if (!pxd_path_quiet(&o->path[i]))
 			return false;
 	return true;
 }
@@ -308,12 +251,11 @@ static void abort_poll(struct out *o)
 
 static bool leave_poll(struct out *o)
 {
-	if (o->leaving || !o->running || o->nfin < o->d->map.nranks || o->longs.count > 0 || o->aborted)
+	if (o->leaving || !o->running || o->nfin < o->d->map.nranks || !pxd_out_flow_empty(&o->flow) || o->aborted)
 		return false;
 	o->leaving = true;
 	for (int i = 0; i < o->d->hosts->nsites; i++)
-		if (o->path[i].state == PXD_LINK_UP && pxd_path_bye(&o->path[i]) < 0)
-			pxd_fail(o->d, PXD_EXIT_INTERNAL, "out of memory");
+		pxd_path_bye(&o->path[i]);
 	return true;
 }
 
@@ -327,7 +269,7 @@ static bool out_poll(struct pxd *d)
 	some |= ring_poll(o);
 	if (some)
 		paths_flush(o); /* short messages do not wait for long ones */
-	some |= pxd_out_longs_poll(&o->longs);
+	some |= pxd_out_flow_poll(&o->flow);
 	some |= leave_poll(o);
 	if (some)
 		paths_flush(o);
@@ -339,7 +281,10 @@ static bool out_done(struct pxd *d)
 {
 	struct out *o = d->state;
 
-	return o->leaving && !o->lost_why[0] && paths_quiet(o);
+	for (int i = 0; i < d->hosts->nsites && o->leaving; i++)
+		if (i != d->self && !pxd_path_done(&o->path[i]))
+			return false;
+	return o->leaving;
 }
 
 static bool out_pending(struct pxd *d)
@@ -360,7 +305,7 @@ static int ring_open(struct out *o)
 
 static int timers_open(struct out *o)
 {
-	uv_timer_t *const t[] = { &o->status, &o->deadline, &o->lost };
+	uv_timer_t *const t[] = { &o->status, &o->deadline };
 
 	for (size_t i = 0; i < sizeof t / sizeof t[0]; i++) {
 		if (uv_timer_init(&o->d->loop, t[i]) < 0)
@@ -369,6 +314,57 @@ static int timers_open(struct out *o)
 	}
 	uv_timer_start(&o->status, on_status, STATUS_FIRST_MS, STATUS_EVERY_MS);
 	uv_timer_start(&o->deadline, on_deadline, (uint64_t)o->d->hosts->deadline_start_ms, 0);
+	return PX_OK;
+}
+
+static void handed_over(void *owner, int fd, const struct px_preamble *p)
+{
+	struct out *o = owner;
+
+	pxd_listen_adopt(&o->listen, fd, p);
+}
+
+/* Peers that dial for both directions come through the in-daemon's port. */
+static int handoff_open(struct out *o)
+{
+	struct pxd *d = o->d;
+	bool wanted = false;
+	int rc;
+
+	pxd_listen_init(&o->listen, d);
+	for (int i = 0; i < d->hosts->nsites; i++)
+		wanted |= i != d->self && !pxd_hosts_dials(d->hosts, d->self, d->self, i);
+	if (!wanted)
+		return PX_OK;
+	o->handoff.took = handed_over;
+	o->handoff.owner = o;
+	rc = pxd_handoff_open(&o->handoff, d);
+	if (rc < 0)
+		pxd_fail(d, PXD_EXIT_INTERNAL, "cannot open the local socket between the two daemons: %s", strerror(-rc));
+	return rc < 0 ? PX_EIO : PX_OK;
+}
+
+static int paths_open(struct out *o)
+{
+	struct pxd *d = o->d;
+	size_t retain = d->hosts->sites[d->self].buffer / 2 / (size_t)(d->hosts->nsites > 1 ? d->hosts->nsites - 1 : 1);
+
+	for (int i = 0; i < d->hosts->nsites; i++) {
+		const struct pxd_site *s = &d->hosts->sites[i];
+		struct pxd_path *l = &o->path[i];
+		int rc;
+
+		if (i == d->self)
+			continue;
+		l->up = path_up;
+		l->frame = path_frame;
+		l->owner = o;
+		rc = pxd_path_open(l, d, i, d->gateway % s->ngateways, retain < PX_SEG_MAX ? PX_SEG_MAX : retain);
+		if (rc < 0)
+			return rc;
+		for (int r = 0; r < s->ranks; r++)
+			o->flow.dest[s->base + r].path = l;
+	}
 	return PX_OK;
 }
 
@@ -382,33 +378,29 @@ static int out_open(struct pxd *d)
 		goto fail;
 	d->state = o;
 	o->d = d;
-	pxd_out_longs_init(&o->longs, d);
 	o->path = calloc(n, sizeof *o->path);
-	o->dial = calloc(n, sizeof *o->dial);
 	o->hellos = calloc(n, sizeof *o->hellos);
 	o->fin = calloc((size_t)d->map.nranks + 1, sizeof *o->fin);
-	if (!o->path || !o->dial || !o->hellos || !o->fin)
+	if (!o->path || !o->hellos || !o->fin)
 		goto fail;
-	rc = ring_open(o);
+	rc = pxd_out_flow_init(&o->flow, d);
+	if (rc == 0)
+		rc = ring_open(o);
 	if (rc == 0)
 		rc = timers_open(o);
-	if (rc < 0)
-		goto fail;
+	if (rc == 0)
+		rc = handoff_open(o);
 	o->hellos[d->self] = d->hello;
 	o->missing = d->hosts->nsites - 1;
-	for (int i = 0; i < d->hosts->nsites; i++) {
-		o->path[i].peer = i;
-		if (i == d->self)
-			continue;
-		o->dial[i].up = on_up;
-		o->dial[i].owner = o;
-		rc = pxd_dial_open(&o->dial[i], d, i);
-		if (rc < 0)
-			goto fail;
-	}
+	if (rc == 0)
+		rc = paths_open(o);
+	if (rc < 0)
+		goto fail;
+	if (d->gateway > 0)
+		rc = pxd_world_start(d, NULL);
 	if (o->missing == 0)
-		world_begin(o);
-	return PX_OK;
+		all_up(o);
+	return rc;
 fail:
 	pxd_fail(d, PXD_EXIT_INTERNAL, "the out-daemon cannot start: %s", px_strerror(rc));
 	return rc;
@@ -425,23 +417,80 @@ static void out_close(struct pxd *d)
 		px_n.Wait(&o->ring[i], MPI_STATUS_IGNORE);
 		px_n.Request_free(&o->ring[i]);
 	}
-	for (int i = 0; i < d->hosts->nsites; i++) {
-		if (i != d->self)
-			pxd_dial_close(&o->dial[i]);
+	for (int i = 0; i < d->hosts->nsites; i++)
 		pxd_path_close(&o->path[i]);
-	}
+	pxd_handoff_close(&o->handoff);
+	pxd_listen_close(&o->listen);
 	uv_close((uv_handle_t *)&o->status, NULL);
 	uv_close((uv_handle_t *)&o->deadline, NULL);
-	uv_close((uv_handle_t *)&o->lost, NULL);
 	uv_run(&d->loop, UV_RUN_DEFAULT);
-	pxd_out_longs_fini(&o->longs);
+	for (int i = 0; i < d->hosts->nsites; i++)
+		pxd_path_free(&o->path[i]);
+	pxd_out_flow_fini(&o->flow);
 	free(o->path);
-	free(o->dial);
 	free(o->hellos);
 	free(o->fin);
 	free(o->collectives);
 	free(o);
 	d->state = NULL;
+}
+
+static void out_farewell(struct pxd *d, const char *why)
+{
+	struct out *o = d->state;
+
+	for (int i = 0; o && !o->aborted && i < d->hosts->nsites; i++)
+		pxd_path_say_abort(&o->path[i], 0, d->code, why);
+}
+
+/* The path that a handshake is about, or NULL. */
+static struct pxd_path *path_of(struct pxd *d, const struct px_preamble *p)
+{
+	struct out *o = d->state;
+	struct pxd_path *l = p->from == d->self && p->to < d->hosts->nsites ? &o->path[p->to] : NULL;
+
+	return l && l->d && l->gateway == p->to_gateway && p->from_gateway == d->gateway ? l : NULL;
+}
+
+static void out_greet(struct pxd *d, const struct px_preamble *p, struct px_hello *h)
+{
+	pxd_path_greet(path_of(d, p), p->stream, h);
+}
+
+static int out_judge(struct pxd *d, const struct px_preamble *p, const struct px_hello *h, char *why, size_t cap)
+{
+	struct pxd_path *l = path_of(d, p);
+
+	if (l)
+		return pxd_path_judge(l, p->stream, h, why, cap);
+	snprintf(why, cap, "gateway %d of site %s does not write to gateway %d of site %s", p->from_gateway,
+		d->hello.name, p->to_gateway, h->name);
+	return PX_ESITE;
+}
+
+static void out_linked(struct pxd *d, const struct px_preamble *p, struct pxd_conn *c, const struct px_hello *h)
+{
+	pxd_path_linked(path_of(d, p), p->stream, c, h);
+}
+
+static void out_status(struct pxd *d, struct px_buf *b)
+{
+	struct out *o = d->state;
+	size_t used = o->flow.waiting_bytes + o->flow.segs.used_bytes;
+	bool first = true;
+
+	pxd_stats_add(b, ",\"buffer_used\":%zu,\"links\":[", used);
+	for (int i = 0; i < d->hosts->nsites; i++) {
+		struct pxd_path_view v;
+
+		if (i == d->self)
+			continue;
+		pxd_path_view(&o->path[i], &v);
+		pxd_stats_add(b, "%s", first ? "" : ",");
+		pxd_stats_link(b, d, d->self, i, &v, &o->path[i].count, o->path[i].rate);
+		first = false;
+	}
+	pxd_stats_add(b, "]");
 }
 
 static void out_report(struct pxd *d)
@@ -454,20 +503,24 @@ static void out_report(struct pxd *d)
 	pxd_stats_add(&b, "{\"links\":[");
 	for (int i = 0; i < d->hosts->nsites; i++) {
 		const struct pxd_path *p = &o->path[i];
+		struct pxd_path_view v;
 
 		if (i == d->self)
 			continue;
+		pxd_path_view(p, &v);
 		pxd_stats_add(&b, "%s{\"from\":", first ? "" : ",");
 		pxd_stats_quote(&b, self);
 		pxd_stats_add(&b, ",\"to\":");
 		pxd_stats_quote(&b, pxd_site_name(d, i));
 		pxd_stats_add(&b,
 			",\"messages\":%llu,\"payload_bytes\":%llu,\"wire_bytes\":%llu,\"frames\":%llu,"
-			"\"writes\":%llu,\"queue_peak_bytes\":%llu}",
+			"\"writes\":%llu,\"streams\":%d,\"reconnects\":%u,\"retained_peak_bytes\":%zu",
 			(unsigned long long)p->count.messages, (unsigned long long)p->count.payload_bytes,
 			(unsigned long long)p->count.wire_bytes, (unsigned long long)p->count.frames,
-			(unsigned long long)(p->conn ? p->conn->writes : p->writes),
-			(unsigned long long)(p->conn ? p->conn->peak : p->peak));
+			(unsigned long long)(p->writes + (p->stream[0]->conn ? p->stream[0]->conn->writes : 0)), p->nstreams,
+			v.reconnects, v.retained_peak);
+		pxd_stats_codecs(&b, &p->count);
+		pxd_stats_add(&b, "}");
 		first = false;
 	}
 	pxd_stats_add(&b, "],\"collectives\":");
@@ -479,4 +532,5 @@ static void out_report(struct pxd *d)
 	px_buf_fini(&b);
 }
 
-const struct pxd_role pxd_role_out = { out_open, out_poll, out_done, out_pending, out_close, out_report };
+const struct pxd_role pxd_role_out = { out_open, out_poll, out_done, out_pending, out_close, out_report, out_farewell,
+	out_status, out_greet, out_judge, out_linked };

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "err.h"
+#include "link.h"
+#include "wait.h"
 
 #define RECORD 256
 
@@ -87,4 +89,43 @@ int pxd_stats_send(int fd, const char *site, const char *role, const char *kind,
 			return PX_EIO;
 	}
 	return 0;
+}
+
+void pxd_stats_codecs(struct px_buf *b, const struct pxd_counters *c)
+{
+	bool first = true;
+
+	pxd_stats_add(b, ",\"codec\":{");
+	for (int i = 0; i < 2 * PXD_CODEC_KINDS; i++) {
+		if (c->codec[i].segments == 0)
+			continue;
+		pxd_stats_add(b, "%s\"%s\":{\"segments\":%llu,\"in\":%llu,\"out\":%llu,\"ns\":%llu}", first ? "" : ",",
+			pxd_codec_name(i / 2 | (i & 1 ? PXD_CODEC_SHUFFLE : 0)), (unsigned long long)c->codec[i].segments,
+			(unsigned long long)c->codec[i].in, (unsigned long long)c->codec[i].out,
+			(unsigned long long)c->codec[i].ns);
+		first = false;
+	}
+	pxd_stats_add(b, "}");
+}
+
+void pxd_stats_link(struct px_buf *b, const struct pxd *d, int from, int to, const struct pxd_path_view *v,
+	const struct pxd_counters *c, double rate)
+{
+	uint64_t now = px_now_ns();
+
+	pxd_stats_add(b, "{\"from\":");
+	pxd_stats_quote(b, pxd_site_name(d, from));
+	pxd_stats_add(b, ",\"to\":");
+	pxd_stats_quote(b, pxd_site_name(d, to));
+	pxd_stats_add(b,
+		",\"state\":\"%s\",\"since_s\":%.1f,\"last_byte_s\":%.1f,\"streams\":%d,\"rtt_us\":%u,\"messages\":%llu,"
+		"\"payload_bytes\":%llu,\"wire_bytes\":%llu",
+		v->state == PXD_LINK_UP && v->slow ? "slow" : pxd_link_state_name(v->state),
+		v->since ? (double)(now - v->since) / 1e9 : 0.0, v->last_byte ? (double)(now - v->last_byte) / 1e9 : 0.0,
+		v->streams, v->rtt_us, (unsigned long long)c->messages, (unsigned long long)c->payload_bytes,
+		(unsigned long long)c->wire_bytes);
+	pxd_stats_add(b, ",\"queued_bytes\":%zu,\"retained_bytes\":%zu,\"reconnects\":%u,\"rate_Bps\":%.0f", v->queued,
+		v->retained, v->reconnects, rate);
+	pxd_stats_codecs(b, c);
+	pxd_stats_add(b, "}");
 }

@@ -6,6 +6,12 @@
  * the order posted, which is the order in which the native MPI matches them; so frames of one sender stay
  * in order. Long payloads follow as native messages of their own and are received straight into
  * the user's buffer; only data that is not contiguous, or too long for the receive, takes a detour.
+ *
+ * Sends to other sites are held back here, in the user's buffer, when their destination does not take them (PX_HELD: a window
+ * of envelopes per destination, opened again by CREDIT frames of the out-daemon), and only a few long ones per destination
+ * give their payload to the daemon at a time (PX_LATER: the others, until one is through or the receiver pulls one). So a
+ * receiver that does not receive stops its own senders, and costs the daemons little memory. A receive of a long message posts
+ * its native receives first and then pulls the payload from the in-daemon.
  */
 #include "channel.h"
 
@@ -23,8 +29,10 @@
 #define RING 32
 #define POLL_MAX                                                                                             \
 	8 /* envelopes handled per poll, so that a flood cannot keep a waiter from looking at its own request */
-#define WINDOW   1024         /* segments of one message under way at once: 1 GiB in the largest size */
-#define DRAIN_NS 10000000000u /* Finalize waits this long for the in-daemon */
+#define WINDOW      1024 /* segments of one receive posted at once: 1 GiB in the largest size */
+#define WINDOW_SEND 16   /* segments of one send under way at once: the daemon's native MPI keeps a note of each */
+#define LONGS       4    /* long messages per destination whose payload is on its way */
+#define DRAIN_NS    10000000000u /* Finalize waits this long for the daemons */
 #define ABORT_NS 5000000000u  /* Abort gives the daemons this long to tell the other sites */
 
 struct px_traffic px_sent;
@@ -35,8 +43,18 @@ static int ring_head;
 static struct px_map *contexts;                    /* ctx -> struct px_match */
 static struct px_map *acks;                        /* message number -> struct px_req waiting for ACK */
 static struct px_msg *early, **early_end = &early; /* for contexts that this rank has not made yet */
+static struct px_map *longs; /* message number -> struct px_req: long sends to other sites, not complete */
 static uint32_t next_msg;
-static uint64_t fin_total; /* from the in-daemon's FIN; UINT64_MAX = not yet */
+static int fins; /* daemons that will send nothing more */
+
+/* Sends to one rank of another site. */
+static struct dest {
+	uint32_t out;                    /* envelopes that have not left the out-daemon, as far as it has told */
+	unsigned active;                 /* long messages whose payload is on its way */
+	struct px_req *held, **held_end; /* in order: nothing of them has been sent */
+	struct px_req *later, **later_end; /* announced; the payload has not begun */
+} *dests; /* [nranks of the world] */
+static uint32_t window; /* px_pair_window */
 
 /* Tags of payload segments: a stack of free numbers. */
 static int *tag_free, tag_nfree, tag_made;
@@ -66,9 +84,16 @@ int px_channel_open(void)
 {
 	contexts = px_map_new();
 	acks = px_map_new();
-	if (!contexts || !acks)
+	longs = px_map_new();
+	dests = calloc((size_t)px.world->nranks, sizeof *dests);
+	if (!contexts || !acks || !longs || !dests)
 		return PX_ENOMEM;
-	fin_total = UINT64_MAX;
+	for (int i = 0; i < px.world->nranks; i++) {
+		dests[i].held_end = &dests[i].held;
+		dests[i].later_end = &dests[i].later;
+	}
+	window = px_pair_window(px.map.nranks, px.world->nranks - px.map.nranks);
+	fins = 0;
 	for (int i = 0; i < RING; i++) {
 		if (px_n.Recv_init(ring_buf[i], PX_ENVELOPE_MAX, MPI_BYTE, MPI_ANY_SOURCE, PX_TAG_DOWN,
 			    px.map.relay, &ring[i]) != MPI_SUCCESS ||
@@ -83,7 +108,7 @@ static int xfer_post(struct px_xfer *x, bool sending)
 {
 	int rc = MPI_SUCCESS;
 
-	while (rc == MPI_SUCCESS && x->posted < x->n && x->posted - x->done < WINDOW) {
+	while (rc == MPI_SUCCESS && x->posted < x->n && x->posted - x->done < (sending ? WINDOW_SEND : WINDOW)) {
 		uint64_t at = (uint64_t)x->posted * x->seg;
 		uint64_t len = x->total - at < x->seg ? x->total - at : x->seg;
 		MPI_Request *req = &x->req[x->posted];
@@ -129,8 +154,9 @@ bool px_xfer_test(struct px_xfer *x, bool sending, int *rc)
 	free(x->req);
 	x->req = NULL;
 	x->n = 0;
-	if (sending)
+	if (x->own_tag)
 		tag_put(x->tag);
+	x->own_tag = false;
 	return true;
 }
 
@@ -149,73 +175,272 @@ static void frame_init(struct px_frame *f, enum px_frame_type type, int dst)
 	f->dst = (uint32_t)dst;
 }
 
-static int send_start(struct px_req *r, uint64_t ctx, int dst, unsigned flags)
+/* All frames between two ranks go through one gateway, so they stay in order. */
+static int flow_gateway(int dst)
 {
-	uint8_t envelope[PX_ENVELOPE_MAX];
-	const struct px_type *t = px_type_get(r->type);
-	bool local = px_is_local(dst);
-	int to = local ? px.map.native_of[dst - px.world->base[px.site]] : px.map.out[0];
+	return (px.grank + dst) % px.map.gateways;
+}
+
+static int native_of(int dst)
+{
+	return px.map.native_of[dst - px.world->base[px.site]];
+}
+
+static int control_send(enum px_frame_type type, const struct px_req *r, int to)
+{
+	uint8_t envelope[PX_FRAME_SIZE];
 	struct px_frame f;
-	int rc;
+
+	frame_init(&f, type, r->dst);
+	f.msg = r->msg;
+	return envelope_send(&f, envelope, 0, to, PX_TAG_UP);
+}
+
+/* The frame that begins message r. */
+static int frame_make(struct px_frame *f, const struct px_req *r)
+{
+	const struct px_type *t = px_type_get(r->type);
 
 	if (!t)
 		return MPI_ERR_TYPE;
-	frame_init(&f, PX_F_MSG, dst);
-	f.flags = (uint16_t)flags;
-	f.total = (uint64_t)(r->count * t->size);
-	f.ctx = ctx;
-	f.tag = r->tag;
-	f.msg = ++next_msg;
-	f.depth = r->depth;
-	if (r->mode == PX_SYNCHRONOUS) {
-		f.flags |= PX_FF_SYNC;
-		r->msg = f.msg;
-		if (px_map_put(acks, f.msg, r) < 0)
-			return MPI_ERR_NO_MEM;
+	frame_init(f, PX_F_MSG, r->dst);
+	f->flags = (uint16_t)r->flags;
+	f->total = (uint64_t)(r->count * t->size);
+	f->elem = t->elem;
+	f->ctx = r->ctx;
+	f->tag = r->tag;
+	f->msg = r->msg;
+	f->depth = r->depth;
+	if (f->total > PX_INLINE_MAX) {
+		f->seg = f->total <= 4 * (uint64_t)PX_SEG_MAX ? PX_SEG_MIN : PX_SEG_MAX;
+		f->via = r->via;
+		if (f->total / f->seg >= INT_MAX)
+			return MPI_ERR_COUNT;
 	}
-	if (!local) {
-		px_sent.messages++;
-		px_sent.bytes += f.total;
-	}
-	if (f.total <= PX_INLINE_MAX) {
-		f.body = f.total;
-		rc = px_type_pack(r->buf, r->count, r->type, envelope + PX_FRAME_SIZE);
-		if (rc == MPI_SUCCESS)
-			rc = envelope_send(&f, envelope, (int)f.total, to, local ? PX_TAG_DOWN : PX_TAG_UP);
-		r->done = rc == MPI_SUCCESS && r->mode != PX_SYNCHRONOUS;
-		return rc;
-	}
-	f.seg = f.total <= 4 * (uint64_t)PX_SEG_MAX ? PX_SEG_MIN : PX_SEG_MAX;
-	if (f.total / f.seg >= INT_MAX)
-		return MPI_ERR_COUNT;
+	return MPI_SUCCESS;
+}
+
+/* The bytes of a long message, or of one whose buffer the application may use again, lie where they are sent from. */
+static int data_ready(struct px_req *r, uint64_t total)
+{
+	const struct px_type *t = px_type_get(r->type);
+
+	if (r->x.data)
+		return MPI_SUCCESS;
 	r->x.data = r->buf;
-	if (!t->contig || r->mode == PX_BUFFERED) {
-		r->x.data = r->x.temp = malloc(f.total);
-		if (!r->x.temp)
-			return MPI_ERR_NO_MEM;
-		rc = px_type_pack(r->buf, r->count, r->type, r->x.temp);
-		if (rc != MPI_SUCCESS)
-			return rc;
-	}
+	if (t->contig && r->mode != PX_BUFFERED)
+		return MPI_SUCCESS;
+	r->x.data = r->x.temp = malloc(total > 0 ? total : 1);
+	return r->x.temp ? px_type_pack(r->buf, r->count, r->type, r->x.temp) : MPI_ERR_NO_MEM;
+}
+
+/* Begin the payload of r: its segments go to native rank `to`. */
+static int payload_start(struct px_req *r, const struct px_frame *f, int to)
+{
+	int rc;
+
 	r->x.peer = to;
-	r->x.tag = tag_get();
-	if (r->x.tag < 0)
-		return MPI_ERR_NO_MEM;
-	f.local = (uint32_t)r->x.tag;
-	rc = envelope_send(&f, envelope, 0, to, local ? PX_TAG_DOWN : PX_TAG_UP);
-	if (rc == MPI_SUCCESS)
-		rc = xfer_start(&r->x, f.total, f.seg, true);
+	rc = xfer_start(&r->x, f->total, f->seg, true);
 	if (r->x.posted < r->x.n)
 		px_req_need(r);
 	return rc;
+}
+
+static int tag_take(struct px_req *r, struct px_frame *f)
+{
+	r->x.tag = tag_get();
+	if (r->x.tag < 0)
+		return MPI_ERR_NO_MEM;
+	r->x.own_tag = true;
+	f->local = (uint32_t)r->x.tag;
+	return MPI_SUCCESS;
+}
+
+/* Give the payload of r, which has been announced, to the daemon of its gateway. */
+static int payload_begin(struct px_req *r)
+{
+	uint8_t envelope[PX_FRAME_SIZE];
+	struct px_frame f;
+	int rc = frame_make(&f, r), to = px.map.out[r->via];
+
+	r->stage = PX_UNDER_WAY;
+	r->counted = true;
+	dests[r->dst].active++;
+	f.flags |= PX_FF_DATA;
+	if (rc == MPI_SUCCESS)
+		rc = tag_take(r, &f);
+	if (rc == MPI_SUCCESS)
+		rc = envelope_send(&f, envelope, 0, to, PX_TAG_UP);
+	return rc == MPI_SUCCESS ? payload_start(r, &f, to) : rc;
+}
+
+static void list_put(struct px_req ***end, struct px_req *r, enum px_stage stage)
+{
+	r->stage = stage;
+	r->hnext = NULL;
+	**end = r;
+	*end = &r->hnext;
+	px_req_need(r);
+}
+
+static struct px_req *list_take(struct px_req **first, struct px_req ***end, struct px_req *r)
+{
+	struct px_req **at = first;
+
+	while (*at && r && *at != r)
+		at = &(*at)->hnext;
+	r = *at;
+	if (r && !(*at = r->hnext))
+		*end = at;
+	return r;
+}
+
+/* Send what begins message r, whose turn it is. */
+static int announce(struct px_req *r)
+{
+	uint8_t envelope[PX_ENVELOPE_MAX];
+	bool local = px_is_local(r->dst);
+	int to = local ? native_of(r->dst) : px.map.out[flow_gateway(r->dst)];
+	int native_tag = local ? PX_TAG_DOWN : PX_TAG_UP;
+	struct dest *d = &dests[r->dst];
+	struct px_frame f;
+	bool now;
+	int rc = frame_make(&f, r);
+
+	r->stage = PX_UNDER_WAY;
+	if (rc != MPI_SUCCESS)
+		return rc;
+	d->out += local ? 0 : 1;
+	if (f.seg == 0) {
+		f.body = f.total;
+		if (r->x.data)
+			memcpy(envelope + PX_FRAME_SIZE, r->x.data, f.total);
+		else
+			rc = px_type_pack(r->buf, r->count, r->type, envelope + PX_FRAME_SIZE);
+		if (rc == MPI_SUCCESS)
+			rc = envelope_send(&f, envelope, (int)f.total, to, native_tag);
+		r->done = rc == MPI_SUCCESS && r->mode != PX_SYNCHRONOUS;
+		return rc;
+	}
+	rc = data_ready(r, f.total);
+	if (rc == MPI_SUCCESS && !local)
+		rc = px_map_put(longs, r->msg, r) < 0 ? MPI_ERR_NO_MEM : MPI_SUCCESS;
+	/* One envelope says both, if one daemon serves both and the payload may begin. */
+	now = local || (to == px.map.out[r->via] && d->active < LONGS && !d->later);
+	if (rc == MPI_SUCCESS && now)
+		rc = tag_take(r, &f);
+	if (rc == MPI_SUCCESS)
+		rc = envelope_send(&f, envelope, 0, to, native_tag);
+	if (rc != MPI_SUCCESS)
+		return rc;
+	if (now) {
+		r->counted = !local;
+		d->active += local ? 0 : 1;
+		return payload_start(r, &f, to);
+	}
+	if (d->active < LONGS && !d->later)
+		return payload_begin(r);
+	list_put(&d->later_end, r, PX_LATER);
+	return MPI_SUCCESS;
+}
+
+static void move_on(struct px_req *r, int rc)
+{
+	if (rc != MPI_SUCCESS) {
+		r->error = rc;
+		r->done = true;
+	}
+	/* Sent inline it needs nobody's progress any more. */
+	if (r->windowed && !r->orphan && r->stage == PX_UNDER_WAY && r->x.n == 0)
+		px_req_rest(r);
+}
+
+/* The out-daemon has let n envelopes to dst leave. */
+static void credit(int dst, uint64_t n)
+{
+	struct dest *d = &dests[dst];
+
+	d->out = n < d->out ? d->out - (uint32_t)n : 0;
+	while (d->held && d->out < window) {
+		struct px_req *r = list_take(&d->held, &d->held_end, NULL);
+
+		move_on(r, announce(r));
+	}
+}
+
+/* The receiver of message `msg` wants its payload. */
+static void pulled(uint32_t msg)
+{
+	struct px_req *r = px_map_get(longs, msg);
+
+	if (!r)
+		return; /* it has left already */
+	if (r->stage == PX_LATER) {
+		list_take(&dests[r->dst].later, &dests[r->dst].later_end, r);
+		move_on(r, payload_begin(r));
+	}
+	/* Behind the beginning: now the daemon knows what it is about. */
+	control_send(PX_F_PULL, r, px.map.out[r->via]);
+}
+
+void px_channel_sent(struct px_req *r)
+{
+	struct dest *d;
+
+	if (!r->counted)
+		return;
+	r->counted = false;
+	px_map_del(longs, r->msg);
+	d = &dests[r->dst];
+	d->active--;
+	if (d->later && d->active < LONGS) {
+		r = list_take(&d->later, &d->later_end, NULL);
+		move_on(r, payload_begin(r));
+	}
+}
+
+static int send_start(struct px_req *r, uint64_t ctx, int dst, unsigned flags)
+{
+	const struct px_type *t = px_type_get(r->type);
+	bool local = px_is_local(dst);
+	struct dest *d = &dests[dst];
+	uint64_t total;
+
+	if (!t)
+		return MPI_ERR_TYPE;
+	total = (uint64_t)(r->count * t->size);
+	r->ctx = ctx;
+	r->dst = dst;
+	r->flags = flags | (r->mode == PX_SYNCHRONOUS ? PX_FF_SYNC : 0);
+	r->msg = ++next_msg;
+	r->via = (uint16_t)(r->msg % (uint32_t)px.map.gateways);
+	if (r->mode == PX_SYNCHRONOUS && px_map_put(acks, r->msg, r) < 0)
+		return MPI_ERR_NO_MEM;
+	if (!local) {
+		px_sent.messages++;
+		px_sent.bytes += total;
+	}
+	if (local || (!d->held && d->out < window))
+		return announce(r);
+	if (r->mode == PX_BUFFERED || total > PX_INLINE_MAX) {
+		int rc = data_ready(r, total);
+
+		if (rc != MPI_SUCCESS)
+			return rc;
+	}
+	list_put(&d->held_end, r, PX_HELD);
+	return MPI_SUCCESS;
 }
 
 int px_channel_send(struct px_req *r, uint64_t ctx, int dst, unsigned flags)
 {
 	int rc = send_start(r, ctx, dst, flags);
 
-	if (rc != MPI_SUCCESS && r->mode == PX_SYNCHRONOUS)
-		px_map_del(acks, r->msg); /* r may be on the stack */
+	if (rc != MPI_SUCCESS) { /* r may be on the stack */
+		if (r->mode == PX_SYNCHRONOUS)
+			px_map_del(acks, r->msg);
+		px_map_del(longs, r->msg);
+	}
 	return rc;
 }
 
@@ -224,15 +449,49 @@ static void ack_send(const struct px_frame *got)
 {
 	uint8_t envelope[PX_FRAME_SIZE];
 	struct px_frame f;
+	int dst = (int)got->src;
 
-	frame_init(&f, PX_F_ACK, (int)got->src);
+	frame_init(&f, PX_F_ACK, dst);
 	f.ctx = got->ctx;
 	f.msg = got->msg;
-	if (px_is_local((int)got->src))
-		envelope_send(&f, envelope, 0, px.map.native_of[(int)got->src - px.world->base[px.site]],
-			PX_TAG_DOWN);
+	if (px_is_local(dst))
+		envelope_send(&f, envelope, 0, native_of(dst), PX_TAG_DOWN);
 	else
-		envelope_send(&f, envelope, 0, px.map.out[0], PX_TAG_UP);
+		envelope_send(&f, envelope, 0, px.map.out[flow_gateway(dst)], PX_TAG_UP);
+}
+
+/* Ask the in-daemon for the payload of message f, under native tag `tag`; or say that nobody wants it. */
+static void pull_send(const struct px_frame *got, int tag, bool unwanted)
+{
+	uint8_t envelope[PX_FRAME_SIZE];
+	struct px_frame f;
+
+	frame_init(&f, PX_F_PULL, px.grank);
+	f.src = got->src;
+	f.total = got->total;
+	f.seg = got->seg;
+	f.msg = got->msg;
+	f.via = got->via;
+	f.tag = unwanted;
+	f.local = (uint32_t)tag;
+	envelope_send(&f, envelope, 0, px.map.in[got->via % px.map.gateways], PX_TAG_DONE);
+}
+
+/* Post the native receives for the payload of f and have it sent. */
+static int payload_receive(struct px_req *r, const struct px_frame *f, int from)
+{
+	bool local = px_is_local((int)f->src);
+	int rc;
+
+	r->x.peer = local ? from : px.map.in[f->via % px.map.gateways];
+	r->x.tag = local ? (int)f->local : tag_get();
+	if (r->x.tag < 0)
+		return MPI_ERR_NO_MEM;
+	r->x.own_tag = !local;
+	rc = xfer_start(&r->x, f->total, f->seg, false);
+	if (!local)
+		pull_send(f, r->x.tag, false);
+	return rc;
 }
 
 /* Deliver a matched message to r. `data` is the inline payload. */
@@ -267,9 +526,7 @@ static void deliver(struct px_req *r, const struct px_frame *f, int from, int sr
 			px_channel_abort(1, "out of memory");
 		}
 	}
-	r->x.peer = from;
-	r->x.tag = (int)f->local;
-	if (xfer_start(&r->x, f->total, f->seg, false) != MPI_SUCCESS) {
+	if (payload_receive(r, f, from) != MPI_SUCCESS) {
 		r->error = MPI_ERR_OTHER;
 		r->done = true;
 	}
@@ -398,8 +655,15 @@ static void handle(const uint8_t *envelope, int len, int from)
 		if (r)
 			r->acked = true;
 		break;
+	case PX_F_CREDIT:
+		if (f.dst < (uint32_t)px.world->nranks)
+			credit((int)f.dst, f.total);
+		break;
+	case PX_F_PULL:
+		pulled(f.msg);
+		break;
 	case PX_F_FIN:
-		fin_total = f.total;
+		fins++;
 		break;
 	default:
 		px_log(PX_LOG_ERROR, "rank %d: unexpected frame type %d from native rank %d", px.grank,
@@ -431,6 +695,12 @@ static void drain(struct px_msg *u)
 	struct px_wait w;
 	int rc = MPI_SUCCESS;
 
+	if (u->f.seg && !px_is_local((int)u->f.src)) {
+		if (fins == 0)
+			pull_send(&u->f, 0, true);
+		free(u);
+		return;
+	}
 	px_wait_init(&w);
 	x.temp = u->f.seg ? malloc(u->f.total) : NULL;
 	x.data = x.temp;
@@ -464,24 +734,23 @@ void px_channel_close(void)
 	uint64_t start = px_now_ns();
 
 	px_wait_init(&w);
-	if (px.map.gateways > 0) {
+	for (int g = 0; g < px.map.gateways; g++) {
 		frame_init(&f, PX_F_FIN, px.grank);
-		envelope_send(&f, envelope, 0, px.map.in[0], PX_TAG_DONE);
-		while (fin_total == UINT64_MAX && px_now_ns() - start < DRAIN_NS)
-			px_relax(&w, px_channel_poll());
-		if (fin_total == UINT64_MAX)
-			px_log(PX_LOG_WARN, "rank %d: the in-daemon does not answer at MPI_Finalize",
-				px.grank);
-		px_map_each(contexts, drain_match, NULL);
-		while (early) {
-			struct px_msg *u = early;
-
-			early = u->next;
-			drain(u);
-		}
-		early_end = &early;
-		envelope_send(&f, envelope, 0, px.map.out[0], PX_TAG_UP);
+		envelope_send(&f, envelope, 0, px.map.in[g], PX_TAG_DONE);
+		envelope_send(&f, envelope, 0, px.map.out[g], PX_TAG_UP);
 	}
+	while (fins < 2 * px.map.gateways && px_now_ns() - start < DRAIN_NS)
+		px_relax(&w, px_channel_poll());
+	if (fins < 2 * px.map.gateways)
+		px_log(PX_LOG_WARN, "rank %d: the daemons do not answer at MPI_Finalize", px.grank);
+	px_map_each(contexts, drain_match, NULL);
+	while (early) {
+		struct px_msg *u = early;
+
+		early = u->next;
+		drain(u);
+	}
+	early_end = &early;
 	for (int i = 0; i < RING; i++) {
 		px_n.Cancel(&ring[i]);
 		px_n.Wait(&ring[i], MPI_STATUS_IGNORE);

@@ -25,6 +25,9 @@ bool px_channel_poll(void);
  * Uses r->tag, r->mode, r->depth, r->x. Returns an MPI error code; afterwards px_req_test tells when r is complete. */
 int px_channel_send(struct px_req *r, uint64_t ctx, int dst, unsigned flags);
 
+/* px_channel_sent: the payload of send r has left completely. */
+void px_channel_sent(struct px_req *r);
+
 /* px_channel_take: give message u to receive r, starting the transfer of a long payload. Frees u. */
 void px_channel_take(struct px_req *r, struct px_msg *u);
 

@@ -93,6 +93,41 @@ static bool is_contiguous(MPI_Datatype t, const struct px_type *p)
 	return p->size <= PROBE_MAX && packs_in_order(t, (int)p->size);
 }
 
+/* Size of the basic elements that t is made of, 0 = several sizes, or none that matters. */
+static unsigned element_size(MPI_Datatype t, int depth)
+{
+	int ni, na, nd, comb, size = 0;
+	MPI_Datatype *inner;
+	MPI_Aint *av;
+	int *iv;
+	unsigned e = 0;
+
+	if (px_n.Type_get_envelope(t, &ni, &na, &nd, &comb) != MPI_SUCCESS || depth > 8 || nd > 64)
+		return 0;
+	if (comb == MPI_COMBINER_NAMED || nd == 0) {
+		px_n.Type_size(t, &size);
+		if (t == MPI_C_FLOAT_COMPLEX || t == MPI_COMPLEX || t == MPI_C_DOUBLE_COMPLEX || t == MPI_DOUBLE_COMPLEX)
+			size /= 2;
+		return size == 1 || size == 2 || size == 4 || size == 8 || size == 16 ? (unsigned)size : 0;
+	}
+	iv = malloc((size_t)(ni + 1) * sizeof *iv);
+	av = malloc((size_t)(na + 1) * sizeof *av);
+	inner = malloc((size_t)nd * sizeof(MPI_Datatype));
+	if (iv && av && inner && px_n.Type_get_contents(t, ni, na, nd, iv, av, inner) == MPI_SUCCESS) {
+		for (int i = 0; i < nd; i++) {
+			unsigned k = element_size(inner[i], depth + 1);
+
+			e = i == 0 || k == e ? k : 0;
+			if (!predefined(inner[i]))
+				px_n.Type_free(&inner[i]);
+		}
+	}
+	free(iv);
+	free(av);
+	free(inner);
+	return e;
+}
+
 /* Fill *p from the native MPI. MPI error code. */
 static int type_look(MPI_Datatype t, struct px_type *p)
 {
@@ -104,6 +139,8 @@ static int type_look(MPI_Datatype t, struct px_type *p)
 		rc = px_n.Type_get_true_extent_x(t, &p->true_lb, &p->true_extent);
 	if (rc == MPI_SUCCESS)
 		p->contig = is_contiguous(t, p);
+	if (rc == MPI_SUCCESS)
+		p->elem = (uint8_t)element_size(t, 0);
 	return rc;
 }
 

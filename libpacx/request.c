@@ -186,6 +186,8 @@ void px_req_rest(struct px_req *r)
 /* The payload has arrived or left completely. */
 static void transfer_done(struct px_req *r)
 {
+	if (r->kind == PX_SEND)
+		px_channel_sent(r);
 	if (r->windowed && !r->orphan) /* an orphan stays until px_progress releases it */
 		px_req_rest(r);
 	if (r->kind == PX_RECV) {
@@ -212,6 +214,8 @@ static bool test_one(struct px_req *r)
 
 	if (r->done)
 		return true;
+	if (r->stage != PX_UNDER_WAY)
+		return false; /* a CREDIT or PULL frame moves it on */
 	if (r->native != MPI_REQUEST_NULL) {
 		rc = px_n.Test(&r->native, &flag, &st);
 		if (rc != MPI_SUCCESS || flag) {

@@ -27,7 +27,11 @@ struct px_xfer {
 	uint64_t total;
 	uint32_t seg;
 	int peer, tag; /* on the relay communicator */
+	bool own_tag;  /* the tag is from our pool */
 };
+
+/* Where a send to another site is: see channel.c. */
+enum px_stage { PX_UNDER_WAY, PX_HELD, PX_LATER };
 
 struct px_req {
 	struct px_req *next, *prev;    /* in a posted list, or in the free pool */
@@ -49,9 +53,17 @@ struct px_req {
 	MPI_Count count;
 	MPI_Datatype type;
 	int peer, tag;      /* comm rank; wildcards allowed in receives */
-	uint32_t msg;       /* synchronous send: number of the message */
+	uint32_t msg;       /* sends to another site: number of the message */
 	MPI_Request native; /* local half, or MPI_REQUEST_NULL */
 	struct px_xfer x;
+	/* Sends to another site (channel.c). */
+	enum px_stage stage;
+	struct px_req *hnext; /* in the list of its destination */
+	uint64_t ctx;
+	int dst;          /* global rank */
+	unsigned flags;   /* of its frame */
+	uint16_t via;     /* gateway of the payload */
+	bool counted;     /* it is one of its destination's active long messages */
 	uint16_t depth;         /* collectives: wide-area messages in sequence, see frame.h */
 	struct px_sched *sched; /* PX_COLL */
 	struct px_req *also;    /* MPI_Isendrecv: the send, owned; complete only together */

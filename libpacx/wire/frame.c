@@ -2,7 +2,7 @@
  *
  * Byte offsets of the header:
  *    0 magic  2 version  3 type  4 flags  6 codec  7 elem  8 seq  16 body  24 total  32 offset  40 ctx
- *   48 src  52 dst  56 tag  60 msg  64 seg  68 check  72 depth  74 zero  76 local
+ *   48 src  52 dst  56 tag  60 msg  64 seg  68 check  72 depth  74 via  76 local
  */
 #include "frame.h"
 
@@ -31,7 +31,7 @@ void px_frame_put(const struct px_frame *f, uint8_t *out)
 	px_put32(out + 64, f->seg);
 	px_put32(out + 68, f->check);
 	px_put16(out + 72, f->depth);
-	px_put16(out + 74, 0);
+	px_put16(out + 74, f->via);
 	px_put32(out + 76, f->local);
 }
 
@@ -48,8 +48,13 @@ static bool ranks_valid(const struct px_frame *f)
 /* What only frames of messages carry. */
 static bool message_fields_zero(const struct px_frame *f)
 {
-	return f->flags == 0 && f->elem == 0 && f->offset == 0 && f->ctx == 0 && f->msg == 0 && f->seg == 0 &&
+	return (f->flags & ~PX_FF_CHECK) == 0 && f->elem == 0 && f->offset == 0 && f->ctx == 0 && f->msg == 0 && f->seg == 0 &&
 	       f->depth == 0 && f->local == 0;
+}
+
+static bool data_frame(const struct px_frame *f)
+{
+	return f->type == PX_F_MSG || f->type == PX_F_SEG;
 }
 
 /* A control frame with a body: total repeats body. */
@@ -63,7 +68,8 @@ static bool msg_valid(const struct px_frame *f)
 	if (f->offset != 0)
 		return false;
 	if (f->seg == 0)
-		return f->body == f->total && f->total <= PX_INLINE_MAX && f->local == 0;
+		return f->body == f->total && f->total <= PX_INLINE_MAX && f->local == 0 && f->via == 0 &&
+		       !(f->flags & PX_FF_DATA);
 	return f->body == 0 && f->total > PX_INLINE_MAX && f->total <= INT64_MAX && seg_valid(f->seg);
 }
 
@@ -75,8 +81,8 @@ static bool seg_frame_valid(const struct px_frame *f)
 		return false;
 	if (f->offset >= f->total || f->offset % f->seg != 0)
 		return false;
-	left = f->total - f->offset;
-	return f->body == (left < f->seg ? left : f->seg);
+	left = f->total - f->offset < f->seg ? f->total - f->offset : f->seg;
+	return f->codec ? f->body > 0 && f->body < left : f->body == left;
 }
 
 /* The rules of each type, with the fields that every type shares already checked. */
@@ -94,7 +100,7 @@ static bool type_valid(const struct px_frame *f)
 	case PX_F_SEG:
 		return ranks_valid(f) && seg_frame_valid(f);
 	case PX_F_ACK:
-		return ranks_valid(f) && f->flags == 0 && f->elem == 0 && f->body == 0 && f->total == 0 &&
+		return ranks_valid(f) && (f->flags & ~PX_FF_CHECK) == 0 && f->elem == 0 && f->body == 0 && f->total == 0 &&
 		       f->offset == 0 && f->seg == 0 && f->depth == 0 && f->local == 0;
 	case PX_F_ABORT:
 		return ranks_valid(f) && control_valid(f, 0, PX_CONTROL_MAX);
@@ -102,11 +108,16 @@ static bool type_valid(const struct px_frame *f)
 	case PX_F_PING:
 	case PX_F_PONG:
 	case PX_F_LINKACK:
-	case PX_F_CREDIT:
-		/* src, dst and total are left to later versions in the reserved ones. */
-		if (f->type == PX_F_BYE && (f->src || f->dst || f->total))
+		if (f->src || f->dst || (f->type == PX_F_BYE && f->total))
 			return false;
-		return ranks_valid(f) && message_fields_zero(f) && f->body == 0 && f->tag == 0;
+		return message_fields_zero(f) && f->body == 0 && f->tag == 0;
+	case PX_F_CREDIT:
+		return ranks_valid(f) && (f->flags & ~PX_FF_CHECK) == 0 && f->elem == 0 && f->body == 0 && f->tag == 0 &&
+		       f->msg == 0 && f->seg == 0 && f->depth == 0 && f->local == 0 && f->src == 0;
+	case PX_F_PULL:
+		return ranks_valid(f) && (f->flags & ~PX_FF_CHECK) == 0 && f->elem == 0 && f->body == 0 && f->offset == 0 &&
+		       f->ctx == 0 && (f->tag == 0 || f->tag == 1) && f->depth == 0 && f->total <= INT64_MAX &&
+		       (f->total == 0 ? f->seg == 0 : f->total > PX_INLINE_MAX && seg_valid(f->seg));
 	case PX_F_WORLD:
 		return ranks_valid(f) && control_valid(f, 1, PX_CONTROL_MAX) && f->seq == 0 && f->tag == 0;
 	case PX_F_FIN:
@@ -147,8 +158,9 @@ int px_frame_get(const uint8_t *in, size_t len, struct px_frame *f)
 	g.seg = px_get32(in + 64);
 	g.check = px_get32(in + 68);
 	g.depth = px_get16(in + 72);
+	g.via = px_get16(in + 74);
 	g.local = px_get32(in + 76);
-	if (px_get16(in + 74) != 0 || (g.flags & ~PX_FF_ALL) != 0 || g.codec != 0)
+	if ((g.flags & ~PX_FF_ALL) != 0 || (g.codec != 0 && g.type != PX_F_SEG) || (g.via != 0 && !data_frame(&g) && g.type != PX_F_PULL))
 		return PX_EPROTO;
 	if (!(g.flags & PX_FF_CHECK) && g.check != 0)
 		return PX_EPROTO;
@@ -158,11 +170,15 @@ int px_frame_get(const uint8_t *in, size_t len, struct px_frame *f)
 	return PX_FRAME_SIZE;
 }
 
-int px_frame_check_link(const struct px_frame *f)
+int px_frame_check_link(const struct px_frame *f, int reverse)
 {
-	bool counted = f->type >= PX_F_MSG && f->type <= PX_F_ABORT;
+	bool counted = !reverse && f->type >= PX_F_MSG && f->type <= PX_F_ABORT;
 
-	if (f->type > PX_F_ABORT || f->local != 0 || (f->seq != 0) != counted)
+	if (f->type > PX_F_LINK_LAST || f->local != 0 || (f->seq != 0) != counted || (f->flags & PX_FF_DATA))
 		return PX_EPROTO;
-	return 0;
+	if (reverse && !(f->type >= PX_F_ABORT && f->type <= PX_F_PULL))
+		return PX_EPROTO; /* HELLO and REFUSE have been before */
+	if (!reverse && f->type > PX_F_PONG)
+		return PX_EPROTO;
+	return f->type <= PX_F_REFUSE ? PX_EPROTO : 0;
 }

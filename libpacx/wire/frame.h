@@ -32,11 +32,12 @@ enum px_frame_type {
 	PX_F_ACK = 5,    /* synchronous send `msg` of rank dst has been matched by src */
 	PX_F_BYE = 6,    /* no more frames will follow on this link */
 	PX_F_ABORT = 7,  /* tag = exit code, body = reason in UTF-8 */
-	PX_F_PING = 8,   /* heartbeat (reserved for link resume) */
+	PX_F_PING = 8,     /* heartbeat, both ways: answer with PONG */
 	PX_F_PONG = 9,
-	PX_F_LINKACK = 10, /* acknowledges link sequence numbers (reserved) */
-	PX_F_CREDIT = 11,  /* flow-control credit (reserved) */
-	PX_F_LINK_LAST = 11,
+	PX_F_LINKACK = 10, /* reader -> writer: total = all frames of this stream up to this number have arrived */
+	PX_F_CREDIT = 11,  /* how much may be sent to rank dst, counted from the beginning (PROTOCOL.md, section 6) */
+	PX_F_PULL = 12,    /* rank dst has matched message (src, msg) and wants its payload */
+	PX_F_LINK_LAST = 12,
 	/* Inside a site only; a daemon that finds one on a link closes the link. */
 	PX_F_WORLD = 128, /* daemon -> rank: body = px_world */
 	PX_F_FIN =
@@ -48,14 +49,16 @@ enum px_frame_flags {
 	PX_FF_SYNC = 1 << 0,  /* the sender waits for an ACK */
 	PX_FF_CHECK = 1 << 1, /* `check` is valid */
 	PX_FF_COLL = 1 << 2,  /* belongs to a collective operation (statistics only) */
-	PX_FF_ALL = PX_FF_SYNC | PX_FF_CHECK | PX_FF_COLL,
+	PX_FF_RESERVE = 1 << 3, /* SEG: sent on the credit that is kept for pulled messages */
+	PX_FF_DATA = 1 << 4,    /* inside a site: not an announcement, only the beginning of its payload */
+	PX_FF_ALL = PX_FF_SYNC | PX_FF_CHECK | PX_FF_COLL | PX_FF_RESERVE | PX_FF_DATA,
 };
 
 struct px_frame {
 	uint8_t version;
 	uint8_t type;
 	uint16_t flags;
-	uint8_t codec;   /* 0 = none; others reserved */
+	uint8_t codec;   /* SEG: how the body is encoded, 0 = plain (daemon/codec.h) */
 	uint8_t elem;    /* element size of the datatype in bytes, 0 = unknown */
 	uint64_t seq;    /* link sequence number, from 1, set by the out-daemon; 0 inside a site */
 	uint64_t body;   /* bytes that follow this header */
@@ -67,8 +70,9 @@ struct px_frame {
 	int32_t tag;
 	uint32_t msg;   /* message number, counted by the source rank */
 	uint32_t seg;   /* segment length of a long message; 0 = inline */
-	uint32_t check; /* reserved: CRC32C */
+	uint32_t check; /* CRC32C of the header (with check = 0) and the body, when PX_FF_CHECK is set */
 	uint16_t depth; /* wide-area messages in sequence that led to this one, itself included */
+	uint16_t via;   /* announcement: the sender's gateway through which the payload comes */
 	uint32_t local; /* inside a site: native tag of the payload segments; 0 on a link */
 };
 
@@ -79,9 +83,32 @@ void px_frame_put(const struct px_frame *f, uint8_t *out);
  * PX_EVERSION or PX_EPROTO for bytes that no correct peer sends. *f is written only on success. */
 int px_frame_get(const uint8_t *in, size_t len, struct px_frame *f);
 
-/* px_frame_check_link: may f, as px_frame_get gave it, cross a link in version 1? Site-local and reserved
- * types may not, `local` is 0, and exactly MSG, SEG, ACK, BYE and ABORT have a sequence number.
- * 0 or PX_EPROTO. */
-int px_frame_check_link(const struct px_frame *f);
+/* px_frame_check_link: may f, as px_frame_get gave it, cross a link from writer to reader (reverse = 0), or on its way
+ * back (reverse = 1)? Site-local types may not, `local` is 0, and exactly MSG, SEG, ACK, BYE and ABORT towards the
+ * reader have a sequence number. 0 or PX_EPROTO. */
+int px_frame_check_link(const struct px_frame *f, int reverse);
+
+/* px_seg_charge: what a segment of len bytes counts against credit and buffers: the room it takes, a power of two. */
+static inline uint32_t px_seg_charge(uint32_t len)
+{
+	uint32_t c = 4096;
+
+	while (c < len)
+		c *= 2;
+	return c;
+}
+/* px_pair_window: envelopes that one rank may have on their way to one remote rank before they have left its out-daemon; so
+ * that what waits there is bounded by some 32 MiB, or by 4 KiB a pair when there are very many. */
+static inline uint32_t px_pair_window(int nlocal, int nremote)
+{
+	uint64_t pairs = (uint64_t)nlocal * (uint64_t)(nremote > 0 ? nremote : 1), w = 16384 / (pairs > 0 ? pairs : 1);
+
+	return w < 2 ? 2 : w > 64 ? 64 : (uint32_t)w;
+}
+/* px_msg_charge: the same for an envelope with a body of n bytes. */
+static inline uint32_t px_msg_charge(uint64_t n)
+{
+	return 128 + (uint32_t)n;
+}
 
 #endif

@@ -2,7 +2,7 @@
  *
  * Byte offsets of the fixed part:
  *    0 protocol  2 site  4 nsites  6 gateway  8 gateways  10 stream  12 streams  14 flavor  16 nranks
- *   20 tag_ub  24 features  28 representation (16)  44 zero (16)  60 lengths of job, name, vendor
+ *   20 tag_ub  24 features  28 representation (16)  44 session (8)  52 next (8)  60 lengths of job, name, vendor
  *   63 zero  64 length of extensions  66 zero (2)  68 job, name, vendor, extensions
  */
 #include "hello.h"
@@ -142,6 +142,8 @@ int px_hello_put(const struct px_hello *h, uint8_t *out, size_t cap)
 	out[38] = r->size_fint;
 	out[39] = r->size_flogical;
 	px_put32(out + 40, (uint32_t)r->flogical_true);
+	px_put64(out + 44, h->session);
+	px_put64(out + 52, h->next);
 	out[60] = (uint8_t)job;
 	out[61] = (uint8_t)name;
 	out[62] = (uint8_t)vendor;
@@ -149,13 +151,6 @@ int px_hello_put(const struct px_hello *h, uint8_t *out, size_t cap)
 	memcpy(p + job, h->name, name);
 	memcpy(p + job + name, h->vendor, vendor);
 	return (int)(FIXED + job + name + vendor);
-}
-
-static bool all_zero(const uint8_t *p, size_t n)
-{
-	while (n > 0 && p[n - 1] == 0)
-		n--;
-	return n == 0;
 }
 
 /* A NUL inside the text would make it shorter than it says: refused. */
@@ -206,11 +201,13 @@ int px_hello_get(const uint8_t *in, size_t len, struct px_hello *h)
 	r->size_fint = in[38];
 	r->size_flogical = in[39];
 	r->flogical_true = (int32_t)px_get32(in + 40);
+	g.session = px_get64(in + 44);
+	g.next = px_get64(in + 52);
 	job = in[60];
 	name = in[61];
 	vendor = in[62];
 	ext = px_get16(in + 64);
-	if (!all_zero(in + 44, 16) || in[63] != 0 || px_get16(in + 66) != 0)
+	if (in[63] != 0 || px_get16(in + 66) != 0)
 		return PX_EPROTO;
 	if (job > PX_JOB_MAX || name > PX_NAME_MAX || vendor > PX_VENDOR_MAX ||
 		FIXED + job + name + vendor + ext > PX_HELLO_MAX)

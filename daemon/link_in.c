@@ -1,0 +1,619 @@
+/* link_in.c: see link_in.h.
+ *
+ * Design. Headers and short bodies are read into a staging buffer; the body of a SEG frame is read straight into the
+ * segment buffer that the native send then uses. A frame counts as taken over when it is complete and its checksum, if any,
+ * right; only then it is handed on, so a connection that breaks within a frame leaves nothing behind.
+ */
+#include "link_in.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conn.h"
+#include "crc.h"
+#include "endian.h"
+#include "err.h"
+#include "in_send.h"
+#include "pack.h"
+#include "stream_life.h"
+#include "wait.h"
+
+#define STAGING      65536
+#define STAGING_BULK 4096 /* while segments come: little beyond the next header, as it would have to be copied */
+#define ACK_BYTES    (256u << 10)
+#define ACK_MS       10
+#define SAID_MAX     (256u << 10) /* more control bytes are not queued: the writer does not read */
+
+static uint8_t staging[STAGING]; /* parsed at once, so one for all */
+
+static void stream_down(struct pxd_in_stream *s, const char *why, bool broken);
+
+static void name_of(const struct pxd_in_stream *s, char *text, size_t cap)
+{
+	pxd_life_name(s->path->d, s->path->site, s->path->d->self, s->index, text, cap);
+}
+
+/* Frames back to the writer. */
+
+static void say(struct pxd_in_stream *s, const struct px_frame *f)
+{
+	if (s->conn)
+		pxd_frame_say(s->conn, f, s->path->opts->plain);
+}
+
+static void ack_say(struct pxd_in_stream *s)
+{
+	struct px_frame f = { .version = PX_PROTOCOL_VERSION, .type = PX_F_LINKACK, .total = s->seq };
+
+	if (s->acked == s->seq || !s->conn || pxd_conn_busy(s->conn) > SAID_MAX)
+		return;
+	s->acked = s->seq;
+	s->unacked = 0;
+	say(s, &f);
+}
+
+static void on_ack(uv_timer_t *t)
+{
+	struct pxd_in_path *p = t->data;
+
+	p->ack_running = false;
+	pxd_of(t->loop)->events++;
+	for (int i = 0; i < p->nstreams; i++)
+		ack_say(p->stream[i]);
+}
+
+static void ack_later(struct pxd_in_stream *s, uint64_t bytes)
+{
+	struct pxd_in_path *p = s->path;
+
+	s->unacked += bytes;
+	if (s->unacked >= ACK_BYTES) {
+		ack_say(s);
+	} else if (!p->ack_running) {
+		p->ack_running = true;
+		uv_timer_start(&p->ack, on_ack, ACK_MS, 0);
+	}
+}
+
+static void credit_say(struct pxd_in_path *p, int rank)
+{
+	struct pxd_credit *c = &p->credit[rank];
+	struct px_frame f = { .version = PX_PROTOCOL_VERSION,
+		.type = PX_F_CREDIT,
+		.dst = (uint32_t)(p->d->hosts->sites[p->d->self].base + rank) };
+
+	if (p->nstreams == 0 || !p->stream[0]->conn)
+		return; /* all of it is said again when there is a connection */
+	for (int k = 0; k < PXD_CREDITS; k++)
+		c->granted[k] = c->freed[k] + p->window[k];
+	f.total = c->granted[PXD_CREDIT_MSG];
+	f.offset = c->granted[PXD_CREDIT_DATA];
+	f.ctx = c->granted[PXD_CREDIT_RESERVE];
+	say(p->stream[0], &f);
+}
+
+void pxd_in_path_freed(struct pxd_in_path *p, int rank, enum pxd_credit_kind kind, uint32_t charge)
+{
+	struct pxd_credit *c = &p->credit[rank];
+
+	c->freed[kind] += charge;
+	/* Often enough that the writer never waits for it, seldom enough to cost nothing. */
+	if (c->freed[kind] + p->window[kind] - c->granted[kind] >= p->window[kind] / 4)
+		credit_say(p, rank);
+}
+
+void pxd_in_path_pull(struct pxd_in_path *p, const struct px_frame *f)
+{
+	struct px_frame g = {
+		.version = PX_PROTOCOL_VERSION, .type = PX_F_PULL, .src = f->src, .dst = f->dst, .msg = f->msg
+	};
+
+	if (p->nstreams > 0)
+		say(p->stream[0], &g);
+}
+
+void pxd_in_path_say_abort(struct pxd_in_path *p, int code, const char *why)
+{
+	size_t n = strnlen(why, PXD_REASON - 1);
+	struct px_frame f = { .version = PX_PROTOCOL_VERSION, .type = PX_F_ABORT, .tag = code, .body = n, .total = n };
+	uint8_t head[PX_FRAME_SIZE];
+
+	if (p->nstreams == 0 || !p->stream[0]->conn)
+		return;
+	px_frame_put(&f, head);
+	if (p->opts->plain)
+		pxd_frame_check(head, (const uint8_t *)why, n);
+	pxd_conn_say(p->stream[0]->conn, head, sizeof head, (const uint8_t *)why, n);
+}
+
+/* Frames in. */
+
+/* Local rank of a frame's destination, or -1. */
+static int local_rank(const struct pxd *d, const struct px_frame *f)
+{
+	uint32_t r = f->dst - (uint32_t)d->hosts->sites[d->self].base;
+
+	return r < (uint32_t)d->map.nranks ? (int)r : -1;
+}
+
+static void no_memory(struct pxd_in_stream *s)
+{
+	pxd_fail(s->path->d, PXD_EXIT_INTERNAL, "out of memory for a message from site %s",
+		pxd_site_name(s->path->d, s->path->site));
+}
+
+/* Length of the segment of f when it is not encoded. */
+static uint32_t plain_len(const struct px_frame *f)
+{
+	return f->total - f->offset < f->seg ? (uint32_t)(f->total - f->offset) : f->seg;
+}
+
+/* Memory is bounded because nobody sends more than he was granted. */
+static bool in_credit(const struct pxd_in_path *p, const struct px_frame *f)
+{
+	const struct pxd_credit *c = &p->credit[local_rank(p->d, f)];
+	enum pxd_credit_kind k = f->type == PX_F_MSG		 ? PXD_CREDIT_MSG
+				 : f->flags & PX_FF_RESERVE ? PXD_CREDIT_RESERVE
+							    : PXD_CREDIT_DATA;
+	uint32_t charge = f->type == PX_F_MSG ? px_msg_charge(f->body) : px_seg_charge(plain_len(f));
+
+	return f->type == PX_F_ACK || c->arrived[k] + charge <= c->granted[k];
+}
+
+/* A header is complete: check it and choose where its body goes. NULL or what is wrong. */
+static const char *on_header(struct pxd_in_stream *s)
+{
+	struct pxd_in_path *p = s->path;
+	const struct px_frame *f = &s->parser.frame;
+	uint8_t head[PX_FRAME_SIZE];
+
+	s->bulk = false;
+	s->nreason = 0;
+	if (px_frame_check_link(f, 0) < 0)
+		return "a frame that may not be sent on a link";
+	if (p->opts->plain) {
+		if (!(f->flags & PX_FF_CHECK))
+			return "a frame without a checksum";
+		memcpy(head, s->parser.head, sizeof head);
+		px_put32(head + 68, 0);
+		s->crc = px_crc32c(0, head, sizeof head);
+		/* Before memory is taken for what damage made of a length. */
+	}
+	if (f->type == PX_F_PING || f->type == PX_F_PONG)
+		return NULL;
+	if (f->seq != s->seq + 1)
+		return "sequence number out of order";
+	if (p->bye)
+		return "a frame behind BYE";
+	if (f->type == PX_F_BYE || f->type == PX_F_ABORT)
+		return NULL;
+	if (local_rank(p->d, f) < 0 || pxd_site_of(p->d, f->src) != p->site)
+		return "a frame whose source is not at its site, or whose destination is not at ours";
+	if (!in_credit(p, f))
+		return "more than it has credit for";
+	if (f->type == PX_F_SEG) {
+		s->bulk = true;
+		s->seg = pxd_seg_take(&p->sends->segs, (uint32_t)f->body);
+		if (!s->seg)
+			no_memory(s);
+		return NULL;
+	}
+	s->env = pxd_envelope_take((size_t)f->body);
+	if (!s->env)
+		no_memory(s);
+	return NULL;
+}
+
+static void on_body(struct pxd_in_stream *s, const uint8_t *data, size_t n)
+{
+	size_t at = (size_t)s->parser.at;
+
+	if (s->path->opts->plain && !s->seg)
+		s->crc = px_crc32c(s->crc, data, n);
+	if (s->seg) {
+		memcpy(s->seg->data + at, data, n);
+	} else if (s->env) {
+		memcpy(s->env->bytes + PX_FRAME_SIZE + at, data, n);
+	} else if (s->nreason < sizeof s->reason - 1) {
+		size_t k = sizeof s->reason - 1 - s->nreason < n ? sizeof s->reason - 1 - s->nreason : n;
+
+		memcpy(s->reason + s->nreason, data, k);
+		s->nreason += k;
+	}
+}
+
+static void on_abort(struct pxd_in_stream *s, const struct px_frame *f)
+{
+	char text[sizeof s->reason];
+
+	pxd_text_clean((uint8_t *)s->reason, s->nreason, text, sizeof text);
+	pxd_fail(s->path->d, f->tag, "site %s ended the job: %s", pxd_site_name(s->path->d, s->path->site),
+		text[0] ? text : "no reason given");
+}
+
+static void seg_done(struct pxd_in_path *p, const struct px_frame *f, struct pxd_seg *seg)
+{
+	int rc = pxd_sends_seg(p->sends, p, f, seg, local_rank(p->d, f));
+
+	if (rc == PX_EPROTO)
+		pxd_fail(p->d, PXD_EXIT_PROTOCOL, "site %s broke the protocol: a segment that contradicts another one",
+			pxd_site_name(p->d, p->site));
+	else if (rc < 0)
+		pxd_fail(p->d, PXD_EXIT_INTERNAL, "cannot hand a message of site %s to its rank: %s",
+			pxd_site_name(p->d, p->site), px_strerror(rc));
+}
+
+static void on_unpacked(struct pxd_unpack *u)
+{
+	struct pxd_in_path *p = u->owner;
+	unsigned slot = pxd_codec_slot(u->f.codec);
+
+	p->unpacking--;
+	if (u->rc < 0 && !p->d->failed)
+		pxd_fail(p->d, PXD_EXIT_PROTOCOL, "site %s sent a compressed segment (%s) that does not decompress",
+			pxd_site_name(p->d, p->site), pxd_codec_name(u->f.codec));
+	if (u->rc < 0 || p->closed) {
+		pxd_seg_put(u->out);
+		return;
+	}
+	p->count.codec[slot].segments++;
+	p->count.codec[slot].in += u->f.body;
+	p->count.codec[slot].out += u->out->len;
+	p->count.codec[slot].ns += u->ns;
+	seg_done(p, &u->f, u->out);
+}
+
+static void seg_take(struct pxd_in_path *p, const struct px_frame *f, struct pxd_seg *seg)
+{
+	struct pxd_credit *c = &p->credit[local_rank(p->d, f)];
+	struct pxd_unpack *u;
+
+	c->arrived[f->flags & PX_FF_RESERVE ? PXD_CREDIT_RESERVE : PXD_CREDIT_DATA] += px_seg_charge(plain_len(f));
+	if (f->codec == 0) {
+		seg_done(p, f, seg);
+		return;
+	}
+	u = calloc(1, sizeof *u);
+	if (u)
+		u->out = pxd_seg_take(&p->sends->segs, plain_len(f));
+	if (!u || !u->out) {
+		free(u);
+		pxd_seg_put(seg);
+		pxd_fail(p->d, PXD_EXIT_INTERNAL, "out of memory for a compressed segment");
+		return;
+	}
+	u->d = p->d;
+	u->f = *f;
+	u->in = seg;
+	u->done = on_unpacked;
+	u->owner = p;
+	p->unpacking++;
+	if (pxd_unpack(u) < 0)
+		pxd_fail(p->d, PXD_EXIT_INTERNAL, "no worker for a compressed segment");
+}
+
+static void msg_take(struct pxd_in_path *p, struct px_frame *f, struct pxd_envelope *e)
+{
+	int rank = local_rank(p->d, f);
+
+	if (f->type == PX_F_MSG) {
+		p->count.messages++;
+		p->count.payload_bytes += f->total;
+		e->path = p;
+		e->charge = px_msg_charge(f->body);
+		p->credit[rank].arrived[PXD_CREDIT_MSG] += e->charge;
+	}
+	f->flags &= (uint16_t)~PX_FF_CHECK;
+	f->check = 0;
+	if (pxd_envelope_send(p->sends, e, f, rank) < 0)
+		pxd_fail(p->d, PXD_EXIT_INTERNAL, "cannot hand a message of site %s to its rank",
+			pxd_site_name(p->d, p->site));
+}
+
+/* A frame is complete. NULL or what is wrong. */
+static const char *on_end(struct pxd_in_stream *s)
+{
+	struct pxd_in_path *p = s->path;
+	struct px_frame *f = &s->parser.frame;
+	struct px_frame pong = { .version = PX_PROTOCOL_VERSION, .type = PX_F_PONG };
+	struct pxd_envelope *e = s->env;
+	struct pxd_seg *seg = s->seg;
+
+	if (p->opts->plain) {
+		if (seg)
+			s->crc = px_crc32c(s->crc, seg->data, seg->len);
+		if (s->crc != f->check)
+			return "a damaged frame: its checksum is wrong";
+	}
+	if (f->type == PX_F_PING)
+		say(s, &pong);
+	if (f->type == PX_F_PING || f->type == PX_F_PONG)
+		return NULL;
+	s->env = NULL;
+	s->seg = NULL;
+	s->seq++;
+	p->count.frames++;
+	p->count.wire_bytes += PX_FRAME_SIZE + f->body;
+	switch (f->type) {
+	case PX_F_MSG:
+	case PX_F_ACK:
+		msg_take(p, f, e);
+		break;
+	case PX_F_SEG:
+		seg_take(p, f, seg);
+		break;
+	case PX_F_BYE:
+		p->bye = true;
+		ack_say(s);
+		p->ended(p->owner, p);
+		break;
+	case PX_F_ABORT:
+		on_abort(s, f);
+		break;
+	}
+	ack_later(s, PX_FRAME_SIZE + f->body);
+	return NULL;
+}
+
+/* Connections. */
+
+static void stream_room(struct pxd_conn *c, uint8_t **base, size_t *n)
+{
+	struct pxd_in_stream *s = c->owner;
+	uint64_t left = px_parser_left(&s->parser);
+
+	if (s->seg && left > 0) {
+		*base = s->seg->data + (s->seg->len - left);
+		*n = (size_t)left;
+		return;
+	}
+	*base = staging;
+	*n = s->bulk ? STAGING_BULK : STAGING;
+}
+
+static void stream_got(struct pxd_conn *c, uint8_t *base, size_t n)
+{
+	struct pxd_in_stream *s = c->owner;
+	struct pxd *d = s->path->d;
+	const uint8_t *at = base;
+	size_t used;
+	int ev;
+
+	if (base != staging) {
+		px_parser_took(&s->parser, n);
+		at = staging;
+		n = 0;
+	}
+	while (!d->failed && (ev = px_parser_feed(&s->parser, at, n, &used)) != PX_PARSE_MORE) {
+		const char *wrong = NULL;
+
+		if (ev == PX_PARSE_HEADER)
+			wrong = on_header(s);
+		else if (ev == PX_PARSE_BODY)
+			on_body(s, at, used);
+		else if (ev == PX_PARSE_END)
+			wrong = on_end(s);
+		else
+			wrong = ev == PX_EVERSION ? "a frame of another protocol version" : "malformed frame";
+		if (wrong) {
+			stream_down(s, wrong, true);
+			return;
+		}
+		at += used;
+		n -= used;
+	}
+}
+
+static void stream_lost(struct pxd_conn *c, const char *why)
+{
+	stream_down(c->owner, why, false);
+}
+
+static const struct pxd_conn_ops stream_ops = { .room = stream_room, .got = stream_got, .lost = stream_lost };
+
+static void conn_drop(struct pxd_in_stream *s)
+{
+	if (s->conn)
+		pxd_conn_close(s->conn);
+	s->conn = NULL;
+	pxd_envelope_put(s->env);
+	pxd_seg_put(s->seg);
+	s->env = NULL;
+	s->seg = NULL;
+	px_parser_init(&s->parser);
+}
+
+static void stream_down(struct pxd_in_stream *s, const char *why, bool broken)
+{
+	struct pxd_in_path *p = s->path;
+	char name[200], text[200];
+
+	if (s->life.state != PXD_LINK_UP)
+		return;
+	snprintf(text, sizeof text, "%s", why);
+	conn_drop(s);
+	if (p->bye || p->closed || p->d->failed) {
+		s->life.state = PXD_LINK_CLOSED;
+		return;
+	}
+	name_of(s, name, sizeof name);
+	if (pxd_life_down(&s->life, p->d, name, text, s->seq, broken) && s->dials)
+		pxd_dial_start(&s->dial);
+}
+
+/* Streams come into being when the writer opens them. */
+static struct pxd_in_stream *stream_get(struct pxd_in_path *p, int stream)
+{
+	while (p->nstreams <= stream) {
+		struct pxd_in_stream *s = calloc(1, sizeof *s);
+		struct px_preamble pre = { .from = (uint16_t)p->site,
+			.to = (uint16_t)p->d->self,
+			.from_gateway = (uint16_t)p->gateway,
+			.to_gateway = (uint16_t)p->d->gateway,
+			.stream = (uint16_t)p->nstreams };
+
+		if (!s)
+			return NULL;
+		s->path = p;
+		s->index = p->nstreams;
+		s->life.since = px_now_ns();
+		s->dials = pxd_hosts_dials(p->d->hosts, p->d->self, p->site, p->d->self);
+		if (s->dials && pxd_dial_init(&s->dial, p->d, &pre) < 0) {
+			free(s);
+			return NULL;
+		}
+		p->stream[p->nstreams++] = s;
+	}
+	return p->stream[stream];
+}
+
+/* Handshakes. */
+
+void pxd_in_path_greet(struct pxd_in_path *p, int stream, struct px_hello *h)
+{
+	h->session = p->session;
+	h->next = (stream < p->nstreams ? p->stream[stream]->seq : 0) + 1;
+}
+
+int pxd_in_path_judge(struct pxd_in_path *p, int stream, const struct px_hello *h, char *why, size_t cap)
+{
+	(void)stream;
+	if (h->next != 0 || h->session == 0) {
+		snprintf(why, cap, "site %s does not say that it will write on this link", h->name);
+		return PX_EPROTO;
+	}
+	if (p->session != 0 && h->session != p->session) {
+		snprintf(why, cap, "site %s is linked to site %s already; was it started twice?", h->name, p->d->hello.name);
+		return PX_ESITE;
+	}
+	return PX_OK;
+}
+
+void pxd_in_path_linked(struct pxd_in_path *p, int stream, struct pxd_conn *c, const struct px_hello *h)
+{
+	struct pxd_in_stream *s = stream_get(p, stream);
+	char name[200];
+
+	if (!s) {
+		pxd_conn_close(c);
+		return;
+	}
+	if (s->dials)
+		pxd_dial_stop(&s->dial);
+	if (s->conn) { /* the writer has given it up already */
+		conn_drop(s);
+		pxd_life_down(&s->life, p->d, "a link", "the peer has dialled again", s->seq, false);
+	}
+	p->session = h->session;
+	c->ops = &stream_ops;
+	c->owner = s;
+	s->conn = c;
+	s->acked = s->seq; /* our hello has said it */
+	s->unacked = 0;
+	name_of(s, name, sizeof name);
+	pxd_life_up(&s->life, p->d, name, c->peer);
+	p->ever_up = true;
+	if (stream == 0)
+		for (int r = 0; r < p->d->map.nranks; r++)
+			credit_say(p, r);
+	pxd_sends_pull_again(p->sends, p);
+}
+
+/* Time. */
+
+static void on_tick(uv_timer_t *t)
+{
+	struct pxd_in_path *p = t->data;
+	struct px_frame ping = { .version = PX_PROTOCOL_VERSION, .type = PX_F_PING };
+
+	for (int i = 0; i < p->nstreams && !p->d->failed; i++) {
+		struct pxd_in_stream *s = p->stream[i];
+		char name[200];
+
+		name_of(s, name, sizeof name);
+		switch (pxd_life_tick(&s->life, s->conn, name, p->opts->reconnect_ms)) {
+		case PXD_LIFE_PING:
+			say(s, &ping);
+			break;
+		case PXD_LIFE_CUT:
+			stream_down(s, "the peer is silent", false);
+			break;
+		case PXD_LIFE_DEAD:
+			if (!p->bye)
+				pxd_life_dead(&s->life, p->d, name, p->opts->reconnect_ms, s->dials ? s->dial.why : NULL);
+			break;
+		default:
+			break;
+		}
+	}
+}
+
+int pxd_in_path_open(struct pxd_in_path *p, struct pxd *d, struct pxd_sends *sends, int site, int gateway,
+	const uint64_t window[PXD_CREDITS])
+{
+	p->d = d;
+	p->sends = sends;
+	p->site = site;
+	p->gateway = gateway;
+	p->opts = pxd_hosts_link(d->hosts, site, d->self);
+	memcpy(p->window, window, sizeof p->window);
+	p->credit = calloc((size_t)d->map.nranks, sizeof *p->credit);
+	if (!p->credit || uv_timer_init(&d->loop, &p->tick) < 0 || uv_timer_init(&d->loop, &p->ack) < 0)
+		return PX_ENOMEM;
+	p->tick.data = p->ack.data = p;
+	uv_timer_start(&p->tick, on_tick, PXD_TICK_MS, PXD_TICK_MS);
+	if (!pxd_hosts_dials(d->hosts, d->self, site, d->self))
+		return PX_OK;
+	if (!stream_get(p, p->opts->streams > 0 ? p->opts->streams - 1 : 0))
+		return PX_ENOMEM;
+	for (int i = 0; i < p->nstreams; i++)
+		pxd_dial_start(&p->stream[i]->dial);
+	return PX_OK;
+}
+
+void pxd_in_path_close(struct pxd_in_path *p)
+{
+	if (p->closed)
+		return;
+	p->closed = true;
+	for (int i = 0; i < p->nstreams; i++) {
+		ack_say(p->stream[i]);
+		conn_drop(p->stream[i]);
+		p->stream[i]->life.state = PXD_LINK_CLOSED;
+		if (p->stream[i]->dials)
+			pxd_dial_close(&p->stream[i]->dial);
+	}
+	if (p->tick.data) {
+		uv_close((uv_handle_t *)&p->tick, NULL);
+		uv_close((uv_handle_t *)&p->ack, NULL);
+	}
+}
+
+void pxd_in_path_free(struct pxd_in_path *p)
+{
+	for (int i = 0; i < p->nstreams; i++)
+		free(p->stream[i]);
+	free(p->credit);
+}
+
+void pxd_in_path_view(const struct pxd_in_path *p, struct pxd_path_view *v)
+{
+	memset(v, 0, sizeof *v);
+	for (int i = 0; i < p->nstreams; i++) {
+		const struct pxd_in_stream *s = p->stream[i];
+		uint64_t heard = s->conn ? s->conn->heard : s->life.last_byte;
+
+		if (i == 0) {
+			v->state = s->life.state;
+			v->since = s->life.since;
+		}
+		if (s->life.state == PXD_LINK_UP)
+			v->streams++;
+		v->slow |= s->life.slow;
+		v->reconnects += s->life.reconnects;
+		v->last_byte = heard > v->last_byte ? heard : v->last_byte;
+		if (s->conn && v->rtt_us == 0)
+			v->rtt_us = pxd_conn_rtt_us(s->conn);
+	}
+}

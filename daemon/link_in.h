@@ -1,0 +1,77 @@
+/* link_in.h: a path as its reader, an in-daemon, sees it: streams, frames in, acknowledgements and credit out.
+ *
+ * Owned by role in, one per remote gateway that sends here. Each stream has a connection that may be replaced, and knows the number
+ * of the last frame it has taken over; the next connection continues behind it. What arrives is handed to in_send.c. For each
+ * local rank it counts what the writer may still send (credit): envelopes, payload, and payload of pulled messages. (The
+ * writer's side is link.h.)
+ */
+#ifndef PXD_LINK_IN_H
+#define PXD_LINK_IN_H
+
+#include "link.h"
+
+struct pxd_sends;
+struct pxd_envelope;
+struct pxd_in_path;
+
+enum pxd_credit_kind { PXD_CREDIT_MSG, PXD_CREDIT_DATA, PXD_CREDIT_RESERVE, PXD_CREDITS };
+
+/* Of one local rank: bytes (px_msg_charge, px_seg_charge) since the beginning. */
+struct pxd_credit {
+	uint64_t arrived[PXD_CREDITS], freed[PXD_CREDITS], granted[PXD_CREDITS];
+};
+
+struct pxd_in_stream {
+	struct pxd_in_path *path;
+	int index;
+	struct pxd_life life;
+	struct pxd_conn *conn;
+	struct pxd_dial dial;
+	bool dials;
+	struct px_parser parser;
+	uint64_t seq, acked; /* last frame taken over, last one acknowledged */
+	uint64_t unacked;    /* bytes */
+	bool bulk;           /* the last frame was a segment */
+	uint32_t crc;
+	struct pxd_envelope *env; /* being filled */
+	struct pxd_seg *seg;      /* being filled */
+	char reason[256];         /* of an ABORT */
+	size_t nreason;
+};
+
+struct pxd_in_path {
+	struct pxd *d;
+	struct pxd_sends *sends;
+	int site, gateway; /* remote ones */
+	const struct pxd_link_opts *opts;
+	uint64_t session;
+	int nstreams;
+	struct pxd_in_stream *stream[PXD_STREAMS_MAX];
+	struct pxd_credit *credit; /* [local ranks] */
+	uint64_t window[PXD_CREDITS];
+	bool ever_up, bye, closed;
+	unsigned unpacking;
+	uv_timer_t tick, ack;
+	bool ack_running;
+	struct pxd_counters count;
+	void (*ended)(void *owner, struct pxd_in_path *p); /* BYE has come */
+	void *owner;
+};
+
+int pxd_in_path_open(struct pxd_in_path *p, struct pxd *d, struct pxd_sends *sends, int site, int gateway,
+	const uint64_t window[PXD_CREDITS]);
+void pxd_in_path_close(struct pxd_in_path *p);
+void pxd_in_path_free(struct pxd_in_path *p);
+
+/* pxd_in_path_freed: memory of something that came through p for a local rank is free again. */
+void pxd_in_path_freed(struct pxd_in_path *p, int rank, enum pxd_credit_kind kind, uint32_t charge);
+/* pxd_in_path_pull: the local rank wants message (src, msg). */
+void pxd_in_path_pull(struct pxd_in_path *p, const struct px_frame *f);
+void pxd_in_path_say_abort(struct pxd_in_path *p, int code, const char *why);
+
+void pxd_in_path_greet(struct pxd_in_path *p, int stream, struct px_hello *h);
+int pxd_in_path_judge(struct pxd_in_path *p, int stream, const struct px_hello *h, char *why, size_t cap);
+void pxd_in_path_linked(struct pxd_in_path *p, int stream, struct pxd_conn *c, const struct px_hello *h);
+void pxd_in_path_view(const struct pxd_in_path *p, struct pxd_path_view *v);
+
+#endif

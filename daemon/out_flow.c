@@ -1,0 +1,429 @@
+/* out_flow.c: see out_flow.h.
+ *
+ * Design. The native receives of a message are a small ring: `posted` counts those started, `done` those complete; they match
+ * in order, as all have the same source and tag. A message is in `busy` while receives are under way, else in the `idle` list
+ * of its destination; credit is taken when a receive is posted.
+ */
+#include "out_flow.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "err.h"
+#include "pack.h"
+#include "vendor.h"
+
+#define TURN 32 /* messages looked at per poll: bounds the time in which the envelopes wait */
+
+struct held {
+	struct px_list l;
+	struct px_frame f;
+	uint8_t body[];
+};
+
+struct note {
+	struct px_list l;
+	MPI_Request req;
+	uint8_t bytes[PX_FRAME_SIZE];
+};
+
+struct out_long {
+	struct px_list l;
+	struct px_frame f;
+	int from;
+	struct pxd_dest *dest;
+	bool pulled;
+	uint64_t nsegs, posted, done;
+	struct {
+		MPI_Request req;
+		struct pxd_seg *seg;
+		bool reserve;
+	} slot[PXD_OUT_AHEAD];
+};
+
+static struct out_long *long_of(struct px_list *l)
+{
+	return px_list_entry(l, struct out_long, l);
+}
+
+int pxd_out_flow_init(struct pxd_out_flow *o, struct pxd *d)
+{
+	o->d = d;
+	o->base = d->hosts->sites[d->self].base;
+	o->nlocal = d->map.nranks;
+	o->nworld = d->hosts->nranks;
+	o->window = px_pair_window(o->nlocal, o->nworld - o->nlocal);
+	px_list_init(&o->blocked);
+	px_list_init(&o->wanting);
+	px_list_init(&o->busy);
+	px_list_init(&o->notes);
+	o->longs = px_map_new();
+	o->dest = calloc((size_t)o->nworld, sizeof *o->dest);
+	o->released = calloc((size_t)o->nworld * (size_t)o->nlocal, sizeof *o->released);
+	if (!o->longs || !o->dest || !o->released)
+		return PX_ENOMEM;
+	for (int i = 0; i < o->nworld; i++) {
+		px_list_init(&o->dest[i].l);
+		px_list_init(&o->dest[i].w);
+		px_list_init(&o->dest[i].waiting);
+		px_list_init(&o->dest[i].idle);
+	}
+	return PX_OK;
+}
+
+void pxd_out_flow_fini(struct pxd_out_flow *o)
+{
+	struct px_list *l;
+
+	while (o->dest && (l = px_list_pop(&o->busy)))
+		free(long_of(l));
+	for (int i = 0; o->dest && i < o->nworld; i++) {
+		while ((l = px_list_pop(&o->dest[i].waiting)))
+			free(px_list_entry(l, struct held, l));
+		while ((l = px_list_pop(&o->dest[i].idle)))
+			free(long_of(l));
+	}
+	px_map_free(o->longs);
+	free(o->dest);
+	free(o->released);
+	pxd_segs_fini(&o->segs);
+}
+
+void pxd_out_flow_note(struct pxd_out_flow *o, const struct px_frame *f, int rank)
+{
+	struct note *n = malloc(sizeof *n);
+
+	if (n)
+		px_frame_put(f, n->bytes);
+	if (!n || px_n.Isend(n->bytes, PX_FRAME_SIZE, MPI_BYTE, o->d->map.native_of[rank], PX_TAG_DOWN, o->d->map.relay,
+			  &n->req) != MPI_SUCCESS) {
+		free(n);
+		pxd_fail(o->d, PXD_EXIT_INTERNAL, "cannot send a frame to a rank of this site");
+		return;
+	}
+	px_list_push(&o->notes, &n->l);
+}
+
+static bool notes_poll(struct pxd_out_flow *o)
+{
+	bool some = false;
+
+	while (!px_list_empty(&o->notes)) {
+		struct note *n = px_list_entry(o->notes.next, struct note, l);
+		int flag = 0;
+
+		px_n.Test(&n->req, &flag, MPI_STATUS_IGNORE);
+		if (!flag)
+			break;
+		px_list_del(&n->l);
+		free(n);
+		some = true;
+	}
+	return some;
+}
+
+/* Envelopes. */
+
+/* An envelope of a pair has left: tell its rank when half of the window is free again. */
+static void release(struct pxd_out_flow *o, const struct px_frame *f)
+{
+	int rank = (int)f->src - o->base;
+	uint32_t *n = &o->released[(size_t)rank * (size_t)o->nworld + f->dst];
+	struct px_frame g = { .version = PX_PROTOCOL_VERSION, .type = PX_F_CREDIT, .dst = f->dst };
+
+	if (++*n < (o->window + 1) / 2)
+		return;
+	g.total = *n;
+	*n = 0;
+	pxd_out_flow_note(o, &g, rank);
+}
+
+static bool may_leave(const struct pxd_dest *t, const struct px_frame *f)
+{
+	if (f->type == PX_F_ACK)
+		return true; /* there are no more of them than messages that have been taken */
+	return pxd_path_room_msg(t->path) &&
+	       t->used[PXD_CREDIT_MSG] + px_msg_charge(f->body) <= t->granted[PXD_CREDIT_MSG];
+}
+
+static int envelope_put(struct pxd_out_flow *o, struct pxd_dest *t, const struct px_frame *f, const uint8_t *body)
+{
+	if (f->type == PX_F_MSG) {
+		t->used[PXD_CREDIT_MSG] += px_msg_charge(f->body);
+		release(o, f);
+	}
+	return pxd_path_put(t->path, f, body);
+}
+
+int pxd_out_flow_take(struct pxd_out_flow *o, const struct px_frame *f, const uint8_t *body)
+{
+	struct pxd_dest *t = &o->dest[f->dst];
+	struct held *h;
+
+	if (px_list_empty(&t->waiting) && may_leave(t, f))
+		return envelope_put(o, t, f, body);
+	h = malloc(sizeof *h + f->body);
+	if (!h)
+		return PX_ENOMEM;
+	h->f = *f;
+	memcpy(h->body, body, f->body);
+	px_list_push(&t->waiting, &h->l);
+	if (px_list_empty(&t->w))
+		px_list_push(&o->blocked, &t->w);
+	o->nwaiting++;
+	o->waiting_bytes += sizeof *h + f->body;
+	return PX_OK;
+}
+
+static bool waiting_poll(struct pxd_out_flow *o)
+{
+	bool some = false;
+
+	for (struct px_list *w = o->blocked.next, *next; w != &o->blocked; w = next) {
+		struct pxd_dest *t = px_list_entry(w, struct pxd_dest, w);
+
+		next = w->next;
+		while (!px_list_empty(&t->waiting)) {
+			struct held *h = px_list_entry(t->waiting.next, struct held, l);
+
+			if (!may_leave(t, &h->f))
+				break;
+			px_list_del(&h->l);
+			o->nwaiting--;
+			o->waiting_bytes -= sizeof *h + h->f.body;
+			if (envelope_put(o, t, &h->f, h->body) < 0)
+				pxd_fail(o->d, PXD_EXIT_INTERNAL, "out of memory for a message");
+			free(h);
+			some = true;
+		}
+		if (px_list_empty(&t->waiting))
+			px_list_del(&t->w);
+	}
+	return some;
+}
+
+bool pxd_out_flow_credit(struct pxd_out_flow *o, const struct pxd_path *l, const struct px_frame *f)
+{
+	const uint64_t now[PXD_CREDITS] = { f->total, f->offset, f->ctx };
+	struct pxd_dest *t = f->dst < (uint32_t)o->nworld ? &o->dest[f->dst] : NULL;
+
+	if (!t || t->path != l)
+		return false;
+	for (int k = 0; k < PXD_CREDITS; k++)
+		if (now[k] > t->granted[k])
+			t->granted[k] = now[k];
+	if (!px_list_empty(&t->idle) && px_list_empty(&t->l))
+		px_list_push(&o->wanting, &t->l);
+	return true;
+}
+
+/* Payload. */
+
+static uint64_t key_of(uint32_t src, uint32_t msg)
+{
+	return (uint64_t)src << 32 | msg;
+}
+
+static void idle_add(struct pxd_out_flow *o, struct out_long *m)
+{
+	struct px_list *at = &m->dest->idle;
+
+	/* First what is pulled, in the order pulled, then what has begun, then the others. */
+	while (at->next != &m->dest->idle && (long_of(at->next)->pulled || (!m->pulled && m->posted == 0)))
+		at = at->next;
+	px_list_insert(at, &m->l);
+	if (px_list_empty(&m->dest->l))
+		px_list_push(&o->wanting, &m->dest->l);
+}
+
+int pxd_out_flow_long(struct pxd_out_flow *o, const struct px_frame *f, int from)
+{
+	struct out_long *m = calloc(1, sizeof *m);
+
+	if (!m || px_map_put(o->longs, key_of(f->src, f->msg), m) < 0) {
+		free(m);
+		return PX_ENOMEM;
+	}
+	m->f = *f;
+	m->from = from;
+	m->dest = &o->dest[f->dst];
+	m->nsegs = (f->total + f->seg - 1) / f->seg;
+	o->nlongs++;
+	idle_add(o, m);
+	return PX_OK;
+}
+
+bool pxd_out_flow_pull(struct pxd_out_flow *o, const struct px_frame *f, bool from_rank)
+{
+	struct out_long *m = px_map_get(o->longs, key_of(f->src, f->msg));
+	struct px_frame g = { .version = PX_PROTOCOL_VERSION, .type = PX_F_PULL, .src = f->src, .dst = f->dst, .msg = f->msg };
+	int rank = (int)f->src - o->base;
+
+	if (rank < 0 || rank >= o->nlocal || f->dst >= (uint32_t)o->nworld)
+		return false;
+	if (!m) {
+		/* Not begun by its rank yet, or all of it has left. The rank knows; it answers with the same frame behind the beginning. */
+		if (!from_rank)
+			pxd_out_flow_note(o, &g, rank);
+		return true;
+	}
+	if (m->pulled)
+		return true;
+	m->pulled = true;
+	if (m->posted == m->done) { /* in `idle`: to its front */
+		px_list_del(&m->l);
+		idle_add(o, m);
+	}
+	return true;
+}
+
+static uint32_t seg_len(const struct px_frame *f, uint64_t k)
+{
+	uint64_t left = f->total - k * f->seg;
+
+	return left < f->seg ? (uint32_t)left : f->seg;
+}
+
+/* Take credit for the next segment of m: which one, or PXD_CREDITS: there is none. */
+static enum pxd_credit_kind credit_take(struct out_long *m, uint32_t charge)
+{
+	struct pxd_dest *t = m->dest;
+
+	for (enum pxd_credit_kind k = PXD_CREDIT_DATA; k <= (m->pulled ? PXD_CREDIT_RESERVE : PXD_CREDIT_DATA); k++) {
+		if (t->used[k] + charge <= t->granted[k]) {
+			t->used[k] += charge;
+			return k;
+		}
+	}
+	return PXD_CREDITS;
+}
+
+static bool receives_post(struct pxd_out_flow *o, struct out_long *m)
+{
+	bool some = false;
+
+	while (m->posted < m->nsegs && m->posted - m->done < PXD_OUT_AHEAD && pxd_path_room(m->dest->path)) {
+		uint32_t len = seg_len(&m->f, m->posted);
+		unsigned k = m->posted % PXD_OUT_AHEAD;
+		enum pxd_credit_kind kind = credit_take(m, px_seg_charge(len));
+		struct pxd_seg *s;
+
+		if (kind == PXD_CREDITS)
+			break;
+		s = pxd_seg_take(&o->segs, len);
+		if (!s || px_n.Irecv(s->data, (int)s->len, MPI_BYTE, m->from, (int)m->f.local, o->d->map.relay,
+				  &m->slot[k].req) != MPI_SUCCESS) {
+			pxd_seg_put(s);
+			pxd_fail(o->d, PXD_EXIT_INTERNAL, "a native receive from rank %u failed", m->f.src);
+			return true;
+		}
+		m->slot[k].seg = s;
+		m->slot[k].reserve = kind == PXD_CREDIT_RESERVE;
+		m->posted++;
+		some = true;
+	}
+	return some;
+}
+
+static bool segments_forward(struct pxd_out_flow *o, struct out_long *m)
+{
+	bool some = false;
+
+	while (m->done < m->posted) {
+		unsigned k = m->done % PXD_OUT_AHEAD;
+		struct pxd_seg *s = m->slot[k].seg;
+		struct px_frame f = m->f;
+		MPI_Status st;
+		int flag = 0, len = -1;
+
+		if (px_n.Test(&m->slot[k].req, &flag, &st) != MPI_SUCCESS) {
+			pxd_fail(o->d, PXD_EXIT_INTERNAL, "a native receive from rank %u failed", m->f.src);
+			return true;
+		}
+		if (!flag)
+			break;
+		some = true;
+		px_n.Get_count(&st, MPI_BYTE, &len);
+		if (len != (int)s->len) {
+			pxd_fail(o->d, PXD_EXIT_INTERNAL,
+				"rank %u announced a segment of %u bytes and sent %d", m->f.src, s->len, len);
+			return true;
+		}
+		f.type = PX_F_SEG;
+		f.flags = (uint16_t)((f.flags & ~PX_FF_DATA) | (m->slot[k].reserve ? PX_FF_RESERVE : 0));
+		f.offset = m->done * f.seg;
+		f.body = s->len;
+		m->slot[k].seg = NULL;
+		m->done++;
+		if (pxd_pack(m->dest->path, &f, s) < 0)
+			pxd_fail(o->d, PXD_EXIT_INTERNAL, "out of memory for a segment of %llu bytes",
+				(unsigned long long)f.body);
+		/* Send it now, do not collect more of it: the wire shall not wait. */
+		pxd_path_flush(m->dest->path);
+	}
+	return some;
+}
+
+static bool busy_poll(struct pxd_out_flow *o)
+{
+	struct px_list again;
+	bool some = false;
+
+	px_list_init(&again);
+	for (int n = 0; n < TURN && !px_list_empty(&o->busy) && !o->d->failed; n++) {
+		struct out_long *m = long_of(px_list_pop(&o->busy));
+
+		some |= segments_forward(o, m);
+		if (m->done == m->nsegs) {
+			px_map_del(o->longs, key_of(m->f.src, m->f.msg));
+			o->nlongs--;
+			free(m);
+			continue;
+		}
+		some |= receives_post(o, m);
+		if (m->posted > m->done)
+			px_list_push(&again, &m->l);
+		else
+			idle_add(o, m);
+	}
+	for (struct px_list *l; (l = px_list_pop(&again));)
+		px_list_push(&o->busy, l);
+	return some;
+}
+
+static bool idle_poll(struct pxd_out_flow *o)
+{
+	struct px_list later;
+	bool some = false;
+
+	px_list_init(&later);
+	for (int n = 0; n < TURN && !px_list_empty(&o->wanting) && !o->d->failed; n++) {
+		struct pxd_dest *t = px_list_entry(px_list_pop(&o->wanting), struct pxd_dest, l);
+
+		while (!px_list_empty(&t->idle)) {
+			struct out_long *m = long_of(t->idle.next);
+
+			if (!receives_post(o, m))
+				break;
+			some = true;
+			px_list_del(&m->l);
+			px_list_push(&o->busy, &m->l);
+		}
+		/* Without credit it comes back with the next CREDIT; without room on its path it is asked again. */
+		if (!px_list_empty(&t->idle) && !pxd_path_room(t->path))
+			px_list_push(&later, &t->l);
+	}
+	for (struct px_list *l; (l = px_list_pop(&later));)
+		px_list_push(&o->wanting, l);
+	return some;
+}
+
+bool pxd_out_flow_poll(struct pxd_out_flow *o)
+{
+	bool some = notes_poll(o);
+
+	some |= waiting_poll(o);
+	some |= busy_poll(o);
+	some |= idle_poll(o);
+	return some;
+}

@@ -1,0 +1,28 @@
+/* pack.h: segments compressed and decompressed by worker threads of libuv, beside the loop.
+ *
+ * pxd_pack and pxd_unpack take the segment and give the result to `done` in the loop's thread, at once when no work is needed.
+ * A segment that does not shrink is passed on as it is.
+ */
+#ifndef PXD_PACK_H
+#define PXD_PACK_H
+
+#include "link.h"
+
+/* pxd_pack: segment seg of frame f (header of the plain segment) for link l: choose a codec, compress, queue it. 0 or PX_ENOMEM. */
+int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg);
+
+struct pxd_unpack {
+	uv_work_t work;
+	struct pxd *d;
+	struct px_frame f;    /* as it came: codec, elem, body */
+	struct pxd_seg *in, *out;
+	int rc;
+	uint64_t ns;
+	/* done: out is the owner's then; rc < 0: the encoded bytes are malformed. Frees u afterwards. */
+	void (*done)(struct pxd_unpack *u);
+	void *owner;
+};
+/* pxd_unpack: decompress u->in into u->out (of the right length). Takes u (malloc). 0 or PX_ENOMEM (u is the caller's then). */
+int pxd_unpack(struct pxd_unpack *u);
+
+#endif

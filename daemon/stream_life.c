@@ -1,0 +1,136 @@
+/* stream_life.c: see stream_life.h. */
+#include "stream_life.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "conn.h"
+#include "crc.h"
+#include "endian.h"
+#include "err.h"
+#include "wait.h"
+
+#define HEARTBEATS 12 /* per reconnect: time */
+#define BEAT_MIN_MS 200
+#define BEAT_MAX_MS 5000
+#define SLOW_BEATS 2
+#define CUT_BEATS  4
+
+const char *pxd_link_state_name(enum pxd_link_state s)
+{
+	static const char *const names[] = { "waiting", "up", "interrupted", "closed" };
+
+	return names[s];
+}
+
+void pxd_life_name(const struct pxd *d, int from, int to, int stream, char *text, size_t cap)
+{
+	int n = snprintf(text, cap, "link from site %s to site %s", pxd_site_name(d, from), pxd_site_name(d, to));
+
+	if (stream > 0 && n > 0 && (size_t)n < cap)
+		snprintf(text + n, cap - (size_t)n, " (stream %d)", stream);
+}
+
+/* A link that flaps is said to do so, not every time. */
+static bool worth_saying(const struct pxd_life *v)
+{
+	return v->reconnects < 8 || (v->reconnects & (v->reconnects - 1)) == 0;
+}
+
+void pxd_life_up(struct pxd_life *v, const struct pxd *d, const char *name, const char *peer)
+{
+	uint64_t now = px_now_ns();
+
+	(void)d;
+	if (v->state == PXD_LINK_INTERRUPTED) {
+		v->reconnects++;
+		if (worth_saying(v))
+			px_log(PX_LOG_WARN, "%s goes on after %.1f s (%s; reconnected %u times now)", name,
+				(double)(now - v->since) / 1e9, peer, v->reconnects);
+	} else {
+		px_log(PX_LOG_DEBUG, "%s is up (%s)", name, peer);
+	}
+	v->state = PXD_LINK_UP;
+	v->since = v->last_byte = v->pinged = now;
+	v->slow = false;
+}
+
+bool pxd_life_down(struct pxd_life *v, struct pxd *d, const char *name, const char *why, uint64_t progress, bool broken)
+{
+	if (progress != v->progress)
+		v->strikes = 0;
+	v->progress = progress;
+	snprintf(v->why, sizeof v->why, "%s", why);
+	if (broken && ++v->strikes >= PXD_STRIKES) {
+		pxd_fail(d, PXD_EXIT_PROTOCOL, "%s: the peer broke the protocol %u times in a row: %s", name, v->strikes, why);
+		return false;
+	}
+	v->state = PXD_LINK_INTERRUPTED;
+	v->since = px_now_ns();
+	if (worth_saying(v))
+		px_log(PX_LOG_WARN, "%s interrupted: %s; a new connection is awaited", name, why);
+	return true;
+}
+
+enum pxd_life_do pxd_life_tick(struct pxd_life *v, const struct pxd_conn *c, const char *name, long reconnect_ms)
+{
+	uint64_t now = px_now_ns(), beat, silent;
+	long ms = reconnect_ms / HEARTBEATS;
+
+	if (v->state == PXD_LINK_INTERRUPTED)
+		return now - v->since > (uint64_t)reconnect_ms * 1000000u ? PXD_LIFE_DEAD : PXD_LIFE_NOTHING;
+	if (v->state != PXD_LINK_UP || !c)
+		return PXD_LIFE_NOTHING;
+	beat = (uint64_t)(ms < BEAT_MIN_MS ? BEAT_MIN_MS : ms > BEAT_MAX_MS ? BEAT_MAX_MS : ms) * 1000000u;
+	v->last_byte = c->heard;
+	silent = now - c->heard;
+	if (v->slow && silent < beat) {
+		v->slow = false;
+		px_log(PX_LOG_INFO, "%s: the peer answers again", name);
+	}
+	if (silent > CUT_BEATS * beat)
+		return PXD_LIFE_CUT;
+	if (silent > SLOW_BEATS * beat && !v->slow) {
+		v->slow = true;
+		px_log(PX_LOG_INFO, "%s is slow: nothing has come from the peer for %.1f s", name, (double)silent / 1e9);
+	}
+	if (silent > beat && now - v->pinged > beat) {
+		v->pinged = now;
+		return PXD_LIFE_PING;
+	}
+	return PXD_LIFE_NOTHING;
+}
+
+void pxd_life_dead(const struct pxd_life *v, struct pxd *d, const char *name, long reconnect_ms, const char *attempt)
+{
+	pxd_fail(d, PXD_EXIT_LOST,
+		"%s is dead: no connection for %g s (reconnect:); last byte from the peer %.1f s ago; it was interrupted by: %s%s%s",
+		name, (double)reconnect_ms / 1000, (double)(px_now_ns() - v->last_byte) / 1e9, v->why,
+		attempt && *attempt ? "; the last attempt met: " : "", attempt ? attempt : "");
+}
+
+void pxd_frame_check(uint8_t *head, const uint8_t *body, size_t n)
+{
+	head[4] |= PX_FF_CHECK;
+	px_put32(head + 68, 0);
+	px_put32(head + 68, px_crc32c(px_crc32c(0, head, PX_FRAME_SIZE), body, n));
+}
+
+bool pxd_frame_good(const uint8_t *head, const uint8_t *body, size_t n)
+{
+	uint8_t h[PX_FRAME_SIZE];
+
+	memcpy(h, head, sizeof h);
+	px_put32(h + 68, 0);
+	return head[4] & PX_FF_CHECK && px_crc32c(px_crc32c(0, h, sizeof h), body, n) == px_get32(head + 68);
+}
+
+int pxd_frame_say(struct pxd_conn *c, const struct px_frame *f, bool check)
+{
+	uint8_t head[PX_FRAME_SIZE];
+
+	px_frame_put(f, head);
+	if (check)
+		pxd_frame_check(head, NULL, 0);
+	return pxd_conn_say(c, head, sizeof head, NULL, 0);
+}

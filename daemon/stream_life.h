@@ -1,0 +1,27 @@
+/* stream_life.h: the life of a stream whose connections come and go: heartbeats, slow, interrupted, dead; the same at both ends. */
+#ifndef PXD_STREAM_LIFE_H
+#define PXD_STREAM_LIFE_H
+
+#include "link.h"
+
+#define PXD_STRIKES 5 /* connections in a row that broke the protocol without any progress */
+
+/* pxd_life_name: "link from site a to site b", of stream s (named when it is not 0). */
+void pxd_life_name(const struct pxd *d, int from, int to, int stream, char *text, size_t cap);
+/* pxd_life_up: a connection stands. pxd_life_down: it is gone; progress is any number that grows with frames that went through;
+ * broken: the peer broke the protocol. false: pxd_fail has been called. Both log, not at the rate of a flapping link. */
+void pxd_life_up(struct pxd_life *v, const struct pxd *d, const char *name, const char *peer);
+bool pxd_life_down(struct pxd_life *v, struct pxd *d, const char *name, const char *why, uint64_t progress, bool broken);
+/* pxd_life_tick: regularly. What to do: */
+enum pxd_life_do { PXD_LIFE_NOTHING, PXD_LIFE_PING, PXD_LIFE_CUT, PXD_LIFE_DEAD };
+enum pxd_life_do pxd_life_tick(struct pxd_life *v, const struct pxd_conn *c, const char *name, long reconnect_ms);
+/* pxd_life_dead: the orderly end: pxd_fail with everything that is known. attempt: what the last attempt to connect met. */
+void pxd_life_dead(const struct pxd_life *v, struct pxd *d, const char *name, long reconnect_ms, const char *attempt);
+
+/* pxd_frame_say: a control frame without body on a connection, with a checksum when the link has no TLS. */
+int pxd_frame_say(struct pxd_conn *c, const struct px_frame *f, bool check);
+/* pxd_frame_check: set the checksum of header and body. pxd_frame_good: is it right? */
+void pxd_frame_check(uint8_t *head, const uint8_t *body, size_t n);
+bool pxd_frame_good(const uint8_t *head, const uint8_t *body, size_t n);
+
+#endif
