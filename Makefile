@@ -5,7 +5,7 @@
 #   make check-long      the long forms: big messages, all ScaLAPACK tests, 100,000 messages per vendor pair
 #   make bench           figures of the relay, each next to a reference measured in the same run
 #   make lint            clang-format, clang-tidy, cppcheck, floors, documents against code, man pages
-#   make fuzz T=frame SECS=60   one fuzz target (frame hello world parser hostfile) under clang's sanitizers
+#   make fuzz T=frame SECS=60   one fuzz target (frame hello world parser hostfile codec) under clang's sanitizers
 #   make install PREFIX=/usr/local DESTDIR=
 #   make clean
 #
@@ -36,6 +36,7 @@ CFLAGS  = -std=c11 -D_GNU_SOURCE -DPX_VERSION_TEXT='"$(VERSION)"' -g $(OPT) -fPI
 VFLAGS  = $(CFLAGS) $(if $(findstring clang,$(CC)),,-Wno-stringop-overflow -Wno-array-bounds)
 UV      = $(shell pkg-config --libs libuv)
 YAML    = $(shell pkg-config --libs yaml-0.1)
+CODECS  = $(shell pkg-config --libs zlib liblz4 libzstd)
 
 # The sanitizer's runtime comes with the test programs, behind the preloaded library; the vendors leak by design.
 export ASAN_OPTIONS = verify_asan_link_order=0:detect_leaks=0:detect_odr_violation=0
@@ -103,7 +104,7 @@ $(B)/lib/libpacx-$(1).so: $$(call vendored,$(LIB),$(1)) $(B)/obj/$(1)/bind.o $$(
 $(B)/lib/pacx/pacxd-$(1): $$(call vendored,$(PACXD) $(ATTACH),$(1)) $$(call plain,$(HOSTS) $(BASE) $(WIRE))
 	@mkdir -p $$(@D)
 	$$(if $$(V),,@echo "  LINK    $$@")
-	$$(Q)mpicc.$(1) $$(SANFLAGS) -Wl,--no-as-needed -rdynamic -o $$@ $$^ $$(UV) $$(YAML) -ldl -pthread
+	$$(Q)mpicc.$(1) $$(SANFLAGS) -Wl,--no-as-needed -rdynamic -o $$@ $$^ $$(UV) $$(YAML) $$(CODECS) -ldl -pthread
 
 $(B)/$(1)/tests/%: tests/mpi/%.c tests/mpi/check.h
 	@mkdir -p $$(@D)
@@ -128,16 +129,19 @@ $(foreach v,$(VENDORS),$(eval $(call vendor_rules,$(v))))
 UNIT   = $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/*.c))
 FUZZ   = $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
 FLOORS = $(call plain,$(HOSTS) $(BASE) $(WIRE))
+# Daemon files that a test (T_test, fuzz target T) needs beyond the floors.
+USES_codec = daemon/codec.c
+$(foreach t,codec,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
 
 $(B)/tests/%: $(B)/obj/plain/tests/unit/%.o $(FLOORS)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(YAML) -pthread
+	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(YAML) $(CODECS) -pthread
 $(B)/tests/decode: $(B)/obj/plain/tests/wire/decode.o $(FLOORS)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(YAML) -pthread
 $(B)/tests/replay_%: $(B)/obj/plain/tests/fuzz/%.o $(B)/obj/plain/tests/fuzz/replay.o $(FLOORS)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(YAML) -pthread
+	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(YAML) $(CODECS) -pthread
 $(B)/bench/rawtcp: tests/bench/rawtcp.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -o $@ $<
@@ -177,7 +181,7 @@ bench: all $(BENCHES) $(B)/bench/rawtcp
 fuzz:
 	@mkdir -p build/fuzz/corpus-$(T)
 	$(Q)clang -std=c11 -D_GNU_SOURCE -g -O1 $(INC) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o build/fuzz/$(T) \
-		tests/fuzz/$(T).c $(HOSTS) $(BASE) $(WIRE) $(YAML)
+		tests/fuzz/$(T).c $(USES_$(T)) $(HOSTS) $(BASE) $(WIRE) $(YAML) $(CODECS)
 	build/fuzz/$(T) -max_total_time=$(SECS) -max_len=4096 -artifact_prefix=build/fuzz/ build/fuzz/corpus-$(T) tests/fuzz/corpus/$(T)
 
 lint: all
