@@ -131,11 +131,12 @@ FUZZ   = $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*
 FLOORS = $(call plain,$(HOSTS) $(BASE) $(WIRE))
 # Daemon files that a test (T_test, fuzz target T) needs beyond the floors.
 USES_codec = daemon/codec.c
-$(foreach t,codec,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
+USES_auto_codec = daemon/codec.c daemon/auto_codec.c
+$(foreach t,codec auto_codec,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
 
 $(B)/tests/%: $(B)/obj/plain/tests/unit/%.o $(FLOORS)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(YAML) $(CODECS) -pthread
+	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(YAML) $(CODECS) -lm -pthread
 $(B)/tests/decode: $(B)/obj/plain/tests/wire/decode.o $(FLOORS)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(YAML) -pthread

@@ -26,9 +26,11 @@ struct pxd_auto *pxd_auto_new(const struct pxd_link_opts *o);
 void pxd_auto_free(struct pxd_auto *a);
 /* pxd_auto_choose: for a segment of n bytes with element size elem. rate: bytes/s that the wire of the link carries, 0 = not known;
  * queued: bytes waiting for the wire; cores_free: a core is idle for compressing. in may be sampled (codec c is used for it). */
-struct pxd_choice pxd_auto_choose(struct pxd_auto *a, struct pxd_codec *c, const uint8_t *in, size_t n, unsigned elem,
-	double rate, size_t queued, bool cores_free);
-/* pxd_auto_learn: a segment was compressed: n bytes became m (m = 0: it did not shrink) in ns of processor time. */
+struct pxd_choice pxd_auto_choose(struct pxd_auto *a, struct pxd_codec *c, const uint8_t *in, size_t n,
+	unsigned elem, double rate, size_t queued, bool cores_free);
+/* pxd_auto_learn: to be called once for every choice that was not plain. A segment was compressed: n bytes became m (m = 0: it did not shrink) in ns of processor time. */
 void pxd_auto_learn(struct pxd_auto *a, struct pxd_choice ch, unsigned elem, size_t n, size_t m, uint64_t ns);
+/* pxd_auto_samples: how often data has been sampled so far. */
+uint64_t pxd_auto_samples(const struct pxd_auto *a);
 
 #endif

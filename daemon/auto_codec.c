@@ -1,0 +1,327 @@
+/* auto_codec.c: see auto_codec.h.
+ *
+ * Design. All times are nanoseconds of one segment: w on the plain wire, c in the compressor, d in the receiver's
+ * decompressor, r w on the wire when compressed, D until the wire has sent what is queued. What is queued hides c and d,
+ * if another core does the work, but a compressor slower than the wire delays whatever comes behind. So
+ *     cost = max(c, max(c + d - D, 0) + r w)     against     w
+ * which is the slower of processor and wire with the pipe full, and the sum with the pipe empty.
+ *
+ * Ratios come from a sample first, then from what was compressed; when one codec's ratio moves, those of the others are
+ * moved alike. Speeds start from pessimistic guesses, because nothing here can measure; a codec that would pay if it were
+ * fast is tried once the time that this may lose has been saved up: SAVE of all wire time goes into that account, and every
+ * loss is taken from it. So the sum of all losses stays below SAVE, whatever data and machine do.
+ */
+#include "auto_codec.h"
+
+#include <stdlib.h>
+
+#define SAMPLE      16384
+#define SEGMENT_MIN 1024  /* shorter ones are not worth the handing over */
+#define FIXED_NS    10000 /* per compressed segment: handing over to the worker and back */
+#define PAUSE_MAX   64    /* segments */
+#define RESAMPLE    64 /* segments sent plain, because the wire is fast, until the data is looked at again */
+#define STALE       64 /* segments after which a measurement is worth a new look */
+#define POOR        0.97      /* a ratio from here on counts as incompressible */
+#define GAIN        0.96      /* compress when the cost is below this part of w */
+#define SAVE        0.025     /* part of the wire time that trials and samples may lose */
+#define SAVE_MAX_NS 30e6      /* so that a long time of success does not pay for a long time of losses */
+#define WEIGHT      0.3       /* of a new value in the moving averages */
+#define UNPACK_PART (1 / 3.0) /* decompressing is about three times as fast as compressing */
+
+struct candidate {
+	int codec, level;
+	double speed; /* bytes/ns that every machine reaches */
+	double hope;  /* times that on a fast machine */
+	double ratio; /* relative to that of the sample's codec */
+};
+
+enum { LZ4, ZSTD1, ZSTD3, CANDIDATES };
+enum { SAMPLER = ZSTD1, CLASSES = 5 };
+
+static const struct candidate candidates[CANDIDATES] = {
+	[LZ4] = { PXD_CODEC_LZ4, 1, 0.15, 8, 1.25 },
+	[ZSTD1] = { PXD_CODEC_ZSTD, 1, 0.08, 8, 1 },
+	[ZSTD3] = { PXD_CODEC_ZSTD, 3, 0.04, 8, 0.97 },
+};
+
+struct cell {
+	double ratio;  /* 0 = unknown */
+	double speed;  /* bytes/ns, 0 = not measured */
+	uint64_t seen; /* number of the segment that was measured last */
+	bool exact;    /* the ratio is measured, not guessed from a sample */
+	bool trying;   /* a trial has not been learnt from yet */
+};
+
+/* Element sizes that are shuffled alike. */
+struct class
+{
+	struct cell cell[CANDIDATES];
+	bool known;     /* the ratios mean something */
+	unsigned pause; /* segments to leave plain */
+	unsigned pause_next;
+	unsigned plain_run; /* segments sent plain since the last look at the data */
+	uint64_t seq;
+};
+
+struct pxd_auto {
+	enum pxd_compress mode;
+	int level;
+	struct class class[CLASSES];
+	double saved;  /* ns that may be lost */
+	double rate;   /* bytes/ns, at the last choice */
+	double hidden; /* ns that the queue hid then */
+	uint64_t samples;
+	uint8_t scratch[SAMPLE];
+};
+
+struct pxd_auto *pxd_auto_new(const struct pxd_link_opts *o)
+{
+	struct pxd_auto *a = calloc(1, sizeof *a);
+
+	if (!a)
+		return NULL;
+	a->mode = o->compress;
+	a->level = o->compress_level;
+	for (int k = 0; k < CLASSES; k++)
+		a->class[k].pause_next = 1;
+	return a;
+}
+
+void pxd_auto_free(struct pxd_auto *a)
+{
+	free(a);
+}
+
+uint64_t pxd_auto_samples(const struct pxd_auto *a)
+{
+	return a->samples;
+}
+
+static struct class *class_of(struct pxd_auto *a, unsigned elem)
+{
+	return &a->class[elem == 2 ? 1 : elem == 4 ? 2 : elem == 8 ? 3 : elem == 16 ? 4 : 0];
+}
+
+static int with_shuffle(int codec, unsigned elem)
+{
+	return pxd_codec_shuffles(elem) ? codec | PXD_CODEC_SHUFFLE : codec;
+}
+
+static void pause_begin(struct class *k)
+{
+	k->known = false;
+	if (k->pause > 0) /* of a segment that was chosen before the pause began */
+		return;
+	k->pause = k->pause_next;
+	k->pause_next = k->pause_next < PAUSE_MAX ? 2 * k->pause_next : PAUSE_MAX;
+}
+
+/* The speed to count with: measured; else what is sure, or what other codecs on this machine suggest. */
+static double speed_of(const struct class *k, int i)
+{
+	double best = 1;
+
+	if (k->cell[i].speed > 0)
+		return k->cell[i].speed;
+	for (int j = 0; j < CANDIDATES; j++)
+		if (k->cell[j].speed * 0.7 > best * candidates[j].speed)
+			best = k->cell[j].speed * 0.7 / candidates[j].speed;
+	return best * candidates[i].speed;
+}
+
+static double cost(double n, double w, double ratio, double speed, double hidden)
+{
+	double c = FIXED_NS + n / speed, d = c * UNPACK_PART, late = c + d - hidden;
+
+	late = (late > 0 ? late : 0) + ratio * w;
+	return late > c ? late : c;
+}
+
+/* Look at the data; false: it does not shrink. */
+static bool sample(
+	struct pxd_auto *a, struct class *k, struct pxd_codec *c, const uint8_t *in, size_t n, unsigned elem)
+{
+	size_t len = n < SAMPLE ? n : SAMPLE, from = (n - len) / 2 & ~(size_t)15, m;
+	double ratio;
+
+	m = pxd_codec_pack(c, with_shuffle(candidates[SAMPLER].codec, elem), candidates[SAMPLER].level, elem,
+		in + from, len, a->scratch, sizeof a->scratch);
+	ratio = m ? (double)m / (double)len : 1;
+	a->samples++;
+	a->saved -= (double)len / speed_of(k, SAMPLER);
+	k->plain_run = 0;
+	if (ratio > POOR)
+		return false;
+	for (int i = 0; i < CANDIDATES; i++) {
+		k->cell[i].ratio = ratio * candidates[i].ratio;
+		if (k->cell[i].ratio > 1)
+			k->cell[i].ratio = 1;
+		k->cell[i].exact = false;
+	}
+	k->known = true;
+	return true;
+}
+
+/* A codec that nobody has measured lately and that would be the best one if things stand well; -1: none. */
+static int trial(
+	const struct pxd_auto *a, const struct class *k, double n, double w, double hidden, double best)
+{
+	double hope = best * GAIN;
+	int found = -1;
+
+	for (int i = 0; i < CANDIDATES; i++) {
+		const struct cell *l = &k->cell[i];
+		bool fresh = l->speed > 0 && k->seq - l->seen < STALE;
+		double speed = l->speed > 0 ? 2 * l->speed : candidates[i].hope * candidates[i].speed;
+		double c = (FIXED_NS + n / speed_of(k, i)) * (1 + UNPACK_PART);
+		double lost = (c > hidden ? c - hidden : 0) + l->ratio * w - best;
+		double v = cost(n, w, l->ratio * 0.85, speed, hidden);
+
+		if (fresh || l->trying || v >= hope || lost > a->saved)
+			continue;
+		hope = v;
+		found = i;
+	}
+	return found;
+}
+
+static struct pxd_choice choose_auto(struct pxd_auto *a, struct pxd_codec *c, const uint8_t *in, size_t n,
+	unsigned elem, double queued, bool cores_free)
+{
+	static const struct pxd_choice plain = { PXD_CODEC_NONE, 0 };
+	struct class *k = class_of(a, elem);
+	double w = (double)n / a->rate, best = w, hidden = cores_free ? queued / a->rate : 0;
+	size_t len = n < SAMPLE ? n : SAMPLE;
+	int pick = -1, other;
+
+	a->saved += SAVE * w;
+	if (a->saved > SAVE_MAX_NS)
+		a->saved = SAVE_MAX_NS;
+	k->seq++;
+	if (k->pause > 0) {
+		k->pause--;
+		return plain;
+	}
+	/* A wire that the fastest codec cannot beat needs no look at the data. */
+	if (cost((double)n, w, 0, candidates[LZ4].hope * candidates[LZ4].speed, hidden) >= w)
+		return plain;
+	if (!k->known || k->plain_run >= RESAMPLE) {
+		if ((double)len / speed_of(k, SAMPLER) > a->saved + hidden)
+			return plain;
+		if (!sample(a, k, c, in, n, elem)) {
+			pause_begin(k);
+			return plain;
+		}
+	}
+	for (int i = 0; i < CANDIDATES; i++) {
+		double v = cost((double)n, w, k->cell[i].ratio, speed_of(k, i), hidden);
+
+		if (v < best * (pick < 0 ? GAIN : 1) && (a->saved >= 0 || v < 0.8 * w)) {
+			best = v;
+			pick = i;
+		}
+	}
+	other = trial(a, k, (double)n, w, hidden, best);
+	if (other >= 0) {
+		k->cell[other].trying = true;
+		pick = other;
+	}
+	if (pick < 0) {
+		k->plain_run++;
+		return plain;
+	}
+	a->hidden = hidden;
+	k->plain_run = 0;
+	return (struct pxd_choice){ with_shuffle(candidates[pick].codec, elem), candidates[pick].level };
+}
+
+/* `compress:` names a codec: it is used unless the data does not shrink. */
+static struct pxd_choice choose_fixed(struct pxd_auto *a, unsigned elem)
+{
+	struct class *k = class_of(a, elem);
+	struct pxd_choice ch = { PXD_CODEC_NONE, 0 };
+
+	if (k->pause > 0) {
+		k->pause--;
+		return ch;
+	}
+	ch.level = a->level;
+	ch.codec = with_shuffle(a->mode == PXD_COMPRESS_ZLIB  ? PXD_CODEC_ZLIB
+				: a->mode == PXD_COMPRESS_LZ4 ? PXD_CODEC_LZ4
+							      : PXD_CODEC_ZSTD,
+		elem);
+	return ch;
+}
+
+struct pxd_choice pxd_auto_choose(struct pxd_auto *a, struct pxd_codec *c, const uint8_t *in, size_t n,
+	unsigned elem, double rate, size_t queued, bool cores_free)
+{
+	struct pxd_choice plain = { PXD_CODEC_NONE, 0 };
+
+	if (a->mode == PXD_COMPRESS_NONE || n < SEGMENT_MIN)
+		return plain;
+	if (a->mode != PXD_COMPRESS_AUTO)
+		return choose_fixed(a, elem);
+	if (!(rate > 0))
+		return plain;
+	a->rate = rate / 1e9;
+	return choose_auto(a, c, in, n, elem, (double)queued, cores_free);
+}
+
+static void learn_cell(struct pxd_auto *a, struct class *k, struct cell *l, double n, double m, double ns)
+{
+	double ratio = m / n, speed = n / (ns > 1 ? ns : 1), move, lost;
+	bool first = !l->exact;
+
+	l->seen = k->seq;
+	l->speed = l->speed > 0 ? l->speed + WEIGHT * (speed - l->speed) : speed;
+	if (k->known) {
+		l->exact = true;
+		move = first ? ratio / l->ratio : 1 + WEIGHT * (ratio / l->ratio - 1);
+		for (int i = 0; i < CANDIDATES; i++) {
+			/* A first measurement says how wrong the guess was, not how the data has changed. */
+			if (first && &k->cell[i] != l)
+				continue;
+			k->cell[i].ratio *= move;
+			if (k->cell[i].ratio > 1)
+				k->cell[i].ratio = 1;
+		}
+	}
+	if (a->rate > 0) {
+		lost = ns * (1 + UNPACK_PART) - a->hidden;
+		lost = (lost > 0 ? lost : 0) + (m - n) / a->rate;
+		if (lost > 0)
+			a->saved -= lost;
+	}
+}
+
+void pxd_auto_learn(struct pxd_auto *a, struct pxd_choice ch, unsigned elem, size_t n, size_t m, uint64_t ns)
+{
+	struct class *k = class_of(a, elem);
+	bool poor = m == 0 || (double)m > POOR * (double)n;
+
+	if (n == 0 || ch.codec == PXD_CODEC_NONE)
+		return;
+	for (int i = 0; a->mode == PXD_COMPRESS_AUTO && i < CANDIDATES; i++) {
+		struct cell *l = &k->cell[i];
+
+		if (with_shuffle(candidates[i].codec, elem) != ch.codec || candidates[i].level != ch.level)
+			continue;
+		if (!poor)
+			learn_cell(a, k, l, (double)n, (double)m, (double)ns);
+		l->trying = false;
+		if (m == 0)
+			a->saved -= (double)ns > a->hidden ? (double)ns - a->hidden : 0;
+		/* This codec does not get far, but another one might, and has not been refuted yet. */
+		if (poor && candidates[i].codec == PXD_CODEC_LZ4 && k->cell[SAMPLER].ratio < POOR) {
+			l->ratio = 1;
+			l->seen = k->seq;
+			return;
+		}
+	}
+	if (poor) {
+		pause_begin(k);
+	} else {
+		k->pause_next = 1;
+	}
+}
