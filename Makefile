@@ -5,7 +5,7 @@
 #   make check-long      the long forms: big messages, all ScaLAPACK tests, 100,000 messages per vendor pair
 #   make bench           figures of the relay, each next to a reference measured in the same run
 #   make lint            clang-format, clang-tidy, cppcheck, floors, documents against code, man pages
-#   make fuzz T=frame SECS=60   one fuzz target (frame hello world parser hostfile codec) under clang's sanitizers
+#   make fuzz T=frame SECS=60   one fuzz target (frame hello world parser hostfile codec via) under clang's sanitizers
 #   make install PREFIX=/usr/local DESTDIR=
 #   make clean
 #
@@ -132,7 +132,8 @@ FLOORS = $(call plain,$(HOSTS) $(BASE) $(WIRE))
 # Daemon files that a test (T_test, fuzz target T) needs beyond the floors.
 USES_codec = daemon/codec.c
 USES_auto_codec = daemon/codec.c daemon/auto_codec.c
-$(foreach t,codec auto_codec,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
+USES_via = daemon/via.c
+$(foreach t,codec auto_codec via,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
 
 $(B)/tests/%: $(B)/obj/plain/tests/unit/%.o $(FLOORS)
 	@mkdir -p $(@D)
