@@ -348,6 +348,9 @@ static void status_line(const struct pxd_via *v, char *text, size_t cap)
 		n++;
 	}
 	text[n] = 0;
+	/* A proxy may say what it was told. */
+	if (*v->proxy->password && strstr(text, v->proxy->password))
+		snprintf(text, cap, "HTTP/1.%c %.3s", v->in[7], (const char *)v->in + 9);
 }
 
 static int feed_status(struct pxd_via *v, char *why, size_t cap)

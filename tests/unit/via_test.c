@@ -234,6 +234,8 @@ TEST(http_refusals_are_told_without_the_password)
 		{ "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", PX_ECLOSED, "password" },
 		{ "HTTP/1.1 503 Busy\x1b[31m\r\n\r\n", PX_ECLOSED,
 			"right.example port 31000: HTTP/1.1 503 Busy?[31m" },
+		{ "HTTP/1.1 403 me:geheimnis is wrong\r\n\r\n", PX_ECLOSED,
+			"right.example port 31000: HTTP/1.1 403" },
 		{ "HTTP/2 200 OK\r\n\r\n", PX_EPROTO, "HTTP" },
 		{ "HTTP/1.1 20 OK....\r\n\r\n", PX_EPROTO, "CONNECT" },
 		{ "HTTP/1.1 101 Upgrade\r\n\r\n", PX_EPROTO, "protocol" },
