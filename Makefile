@@ -36,6 +36,7 @@ CFLAGS  = -std=c11 -D_GNU_SOURCE -DPX_VERSION_TEXT='"$(VERSION)"' -g $(OPT) -fPI
 VFLAGS  = $(CFLAGS) $(if $(findstring clang,$(CC)),,-Wno-stringop-overflow -Wno-array-bounds)
 UV      = $(shell pkg-config --libs libuv)
 YAML    = $(shell pkg-config --libs yaml-0.1)
+SSL     = $(shell pkg-config --libs libssl libcrypto)
 CODECS  = $(shell pkg-config --libs zlib liblz4 libzstd)
 
 # The sanitizer's runtime comes with the test programs, behind the preloaded library; the vendors leak by design.
@@ -104,7 +105,7 @@ $(B)/lib/libpacx-$(1).so: $$(call vendored,$(LIB),$(1)) $(B)/obj/$(1)/bind.o $$(
 $(B)/lib/pacx/pacxd-$(1): $$(call vendored,$(PACXD) $(ATTACH),$(1)) $$(call plain,$(HOSTS) $(BASE) $(WIRE))
 	@mkdir -p $$(@D)
 	$$(if $$(V),,@echo "  LINK    $$@")
-	$$(Q)mpicc.$(1) $$(SANFLAGS) -Wl,--no-as-needed -rdynamic -o $$@ $$^ $$(UV) $$(YAML) $$(CODECS) -ldl -pthread
+	$$(Q)mpicc.$(1) $$(SANFLAGS) -Wl,--no-as-needed -rdynamic -o $$@ $$^ $$(UV) $$(YAML) $$(CODECS) $$(SSL) -ldl -pthread
 
 $(B)/$(1)/tests/%: tests/mpi/%.c tests/mpi/check.h
 	@mkdir -p $$(@D)

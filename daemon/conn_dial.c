@@ -53,7 +53,7 @@ static void drop(struct pxd_dial *dial, const char *why)
 	dial->conn = NULL;
 	if (!dial->closed)
 		uv_timer_stop(&dial->timer);
-	snprintf(dial->why, sizeof dial->why, "%s", why);
+	snprintf(dial->why, sizeof dial->why, "%.199s", why);
 }
 
 static void on_limit(uv_timer_t *t)
@@ -110,7 +110,7 @@ static void hand_room(struct pxd_conn *c, uint8_t **base, size_t *n)
 		return;
 	}
 	*base = dial->hand.buf + dial->hand.n;
-	*n = sizeof dial->hand.buf - dial->hand.n;
+	*n = pxd_hand_want(&dial->hand);
 }
 
 /* The way to the peer is open: say which link this is, then secure it, then greet. */
@@ -120,7 +120,7 @@ static void way_open(struct pxd_dial *dial)
 	struct pxd_conn *c = dial->conn;
 
 	px_preamble_put(&dial->pre, pre);
-	dial->phase = PXD_DIAL_PREAMBLE;
+	dial->phase = PXD_DIAL_SECURE;
 	if (pxd_conn_say(c, pre, sizeof pre, NULL, 0) < 0)
 		return; /* it is lost, and says so at the next turn */
 	if (dial->opts->plain) {
@@ -141,10 +141,11 @@ static void hand_ready(struct pxd_conn *c)
 	uint8_t out[PXD_VIA_OUT];
 	size_t n = sizeof out;
 
-	if (dial->phase == PXD_DIAL_PREAMBLE) {
+	if (dial->phase == PXD_DIAL_SECURE) {
 		dial->phase = PXD_DIAL_HELLO;
 		pxd_hand_put_hello(dial->d, c, &dial->pre);
 	} else if (dial->proxy.kind != PXD_PROXY_NONE) {
+		dial->phase = PXD_DIAL_PROXY;
 		pxd_via_start(&dial->via, &dial->proxy, dial->host, dial->port, out, &n);
 		pxd_conn_say(c, out, n, NULL, 0);
 	} else {
@@ -218,7 +219,7 @@ static const struct pxd_conn_ops hand_ops = { .ready = hand_ready, .room = hand_
 static bool watch(struct pxd_dial *dial, int fd, pid_t pid)
 {
 	dial->hand.n = 0;
-	dial->phase = dial->proxy.kind != PXD_PROXY_NONE ? PXD_DIAL_PROXY : PXD_DIAL_PREAMBLE;
+	dial->phase = PXD_DIAL_CONNECT;
 	dial->conn = pxd_conn_new(&dial->d->loop, fd, pid == 0, &hand_ops, dial);
 	if (!dial->conn) {
 		drop(dial, "out of memory");

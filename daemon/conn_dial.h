@@ -29,7 +29,7 @@ struct pxd_dial {
 	uv_timer_t timer; /* pause, or the limit of an attempt */
 	unsigned pause_ms, attempts;
 	bool running, closed, was_up;
-	enum { PXD_DIAL_PROXY, PXD_DIAL_PREAMBLE, PXD_DIAL_HELLO } phase;
+	enum { PXD_DIAL_CONNECT, PXD_DIAL_PROXY, PXD_DIAL_SECURE, PXD_DIAL_HELLO } phase;
 	struct pxd_proxy proxy;
 	struct pxd_via via;
 	uint8_t via_in[256];

@@ -63,10 +63,6 @@ int pxd_hand_get(const struct pxd_hand *h, int *type, struct px_hello *hello, ch
 	}
 	if (have < f.body)
 		return PX_ESHORT;
-	if (have > f.body) {
-		snprintf(reason, PXD_REASON, "it sent more than a HELLO before it was accepted");
-		return PX_EPROTO;
-	}
 	memset(hello, 0, sizeof *hello);
 	rc = px_hello_get(body, (size_t)f.body, hello);
 	if (rc == PX_EVERSION) {
@@ -81,6 +77,16 @@ int pxd_hand_get(const struct pxd_hand *h, int *type, struct px_hello *hello, ch
 	}
 	*type = PX_F_HELLO;
 	return 0;
+}
+
+size_t pxd_hand_want(const struct pxd_hand *h)
+{
+	struct px_frame f;
+	size_t whole = PX_FRAME_SIZE;
+
+	if (h->n >= PX_FRAME_SIZE && px_frame_get(h->buf, h->n, &f) > 0)
+		whole += f.body < PX_HELLO_MAX ? (size_t)f.body : PX_HELLO_MAX;
+	return whole > h->n ? whole - h->n : 1;
 }
 
 int pxd_hand_judge(struct pxd *d, struct pxd_conn *c, const struct px_preamble *p, const struct px_hello *hello,

@@ -21,13 +21,15 @@ struct pxd;
 struct pxd_conn;
 
 struct pxd_hand {
-	uint8_t buf[PXD_HAND_MAX + 1]; /* one more, to see that a peer says too much */
+	uint8_t buf[PXD_HAND_MAX];
 	size_t n;
 };
 
 /* pxd_hand_get: what has arrived. 0: a frame, HELLO (in *hello) or REFUSE (in reason, fit for a log); *type
  * says which. PX_ESHORT: more is needed. PX_EVERSION, PX_EPROTO, with a sentence in reason. */
 int pxd_hand_get(const struct pxd_hand *h, int *type, struct px_hello *hello, char *reason);
+/* pxd_hand_want: how many bytes to read at most next: none that belong to what follows the frame. */
+size_t pxd_hand_want(const struct pxd_hand *h);
 /* pxd_hand_judge: does the peer's hello fit us, the preamble, and what the role knows? 0 or PX_E... with a reason. */
 int pxd_hand_judge(struct pxd *d, struct pxd_conn *c, const struct px_preamble *p, const struct px_hello *hello,
 	char *why, size_t cap);

@@ -126,7 +126,7 @@ static void half_room(struct pxd_conn *c, uint8_t **base, size_t *n)
 	*base = h->refused ? waste : h->hand.buf + h->hand.n;
 	/* Exactly the preamble: what follows it belongs to TLS, or to another daemon. */
 	*n = h->refused	      ? sizeof waste
-	     : h->have_pre ? sizeof h->hand.buf - h->hand.n
+	     : h->have_pre ? pxd_hand_want(&h->hand)
 			   : PX_PREAMBLE_SIZE - h->hand.n;
 }
 

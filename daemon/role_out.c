@@ -130,7 +130,9 @@ static void message_take(struct out *o, const struct px_frame *f, const uint8_t 
 		pxd_out_flow_pull(&o->flow, f, true);
 		return;
 	}
-	rc = f->flags & PX_FF_DATA ? pxd_out_flow_long(&o->flow, f, from) : pxd_out_flow_take(&o->flow, f, body);
+	rc = f->flags & PX_FF_DATA ? PX_OK : pxd_out_flow_take(&o->flow, f, body);
+	if (rc == 0 && f->type == PX_F_MSG && f->seg && f->local) /* its payload is ready */
+		rc = pxd_out_flow_long(&o->flow, f, from);
 	if (rc < 0)
 		pxd_fail(o->d, PXD_EXIT_INTERNAL, "out of memory for a message of %llu bytes from rank %u",
 			(unsigned long long)f->total, f->src);

@@ -104,17 +104,17 @@ TEST(only_numbered_frames_cross_a_link)
 {
 	struct px_frame f = { .version = 1, .type = PX_F_MSG, .seq = 1 };
 
-	CHECK_INT(px_frame_check_link(&f), 0);
+	CHECK_INT(px_frame_check_link(&f, 0), 0);
 	f.seq = 0;
-	CHECK_INT(px_frame_check_link(&f), PX_EPROTO);
+	CHECK_INT(px_frame_check_link(&f, 0), PX_EPROTO);
 	f.type = PX_F_HELLO;
-	CHECK_INT(px_frame_check_link(&f), 0);
+	CHECK_INT(px_frame_check_link(&f, 0), 0);
 	f.type = PX_F_WORLD;
-	CHECK_INT(px_frame_check_link(&f), PX_EPROTO);
+	CHECK_INT(px_frame_check_link(&f, 0), PX_EPROTO);
 	f.type = PX_F_PING;
-	CHECK_INT(px_frame_check_link(&f), PX_EPROTO);
+	CHECK_INT(px_frame_check_link(&f, 0), PX_EPROTO);
 	f = (struct px_frame){ .version = 1, .type = PX_F_MSG, .seq = 1, .local = 16 };
-	CHECK_INT(px_frame_check_link(&f), PX_EPROTO);
+	CHECK_INT(px_frame_check_link(&f, 0), PX_EPROTO);
 }
 
 static struct px_hello example(int site, int nsites, uint32_t nranks)
