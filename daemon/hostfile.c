@@ -38,6 +38,8 @@ struct pxd_site *pxd_hosts_add(struct pxd_hosts *h)
 	h->sites = s;
 	s += h->nsites++;
 	memset(s, 0, sizeof *s);
+	s->listen = true;
+	s->buffer = PXD_BUFFER_DEFAULT;
 	return s;
 }
 
@@ -59,11 +61,20 @@ void pxd_hosts_free(struct pxd_hosts *h)
 		free(s->name);
 		free(s->host);
 		free(s->bind_host);
+		for (int k = 0; k < s->ngateways; k++) {
+			free(s->gateways[k].host);
+			free(s->gateways[k].bind_host);
+		}
+		free(s->gateways);
+		free(s->key);
 		free(s->start);
 		free(s->prefix);
 		free(s->exe);
 	}
 	free(h->sites);
+	for (int i = 0; i < h->nlinks; i++)
+		pxd_link_opts_fini(&h->links[i].o);
+	pxd_link_opts_fini(&h->link_default);
 	free(h->links);
 	free(h->file);
 	free(h->job);
@@ -97,58 +108,13 @@ void pxd_hosts_job_id(struct pxd_hosts *h)
 		hash = hash_add(hash, h->sites[i].host);
 		snprintf(part, sizeof part, "%d %d", h->sites[i].ranks, h->sites[i].port);
 		hash = hash_add(hash, part);
+		for (int g = 1; g < h->sites[i].ngateways; g++) { /* the first one is the site's own port */
+			hash = hash_add(hash, h->sites[i].gateways[g].host);
+			snprintf(part, sizeof part, "%d", h->sites[i].gateways[g].port);
+			hash = hash_add(hash, part);
+		}
 	}
 	snprintf(h->job_id, sizeof h->job_id, "%016" PRIx64, hash);
-}
-
-static bool host_is_loopback(const char *host)
-{
-	return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
-}
-
-/* A site without port: any free one for a local run; one that everybody can derive otherwise. */
-static int port_default(const struct pxd_hosts *h, int i, bool fixed)
-{
-	int same = 0;
-
-	if (!fixed && host_is_loopback(h->sites[i].host))
-		return 0;
-	for (int k = 0; k < i; k++)
-		same += strcmp(h->sites[k].host, h->sites[i].host) == 0;
-	return PXD_PORT_DEFAULT + same;
-}
-
-static int sites_default(const struct pxd_text *t, struct pxd_hosts *h)
-{
-	bool some_host = false, fixed = false;
-
-	for (int i = 0; i < h->nsites; i++) {
-		some_host |= h->sites[i].has_host;
-		fixed |= h->sites[i].manual;
-	}
-	for (int i = 0; i < h->nsites; i++) {
-		struct pxd_site *s = &h->sites[i];
-
-		/* Without any host it is a local run. With some, a missing one is an omission, not
-		 * 127.0.0.1. */
-		if (!s->host && some_host)
-			return pxd_text_fail(t, s->at, "host: (name or address which the other sites dial)",
-				"no host in site '%s'", s->name);
-		if (!s->host && !(s->host = strdup("127.0.0.1")))
-			return pxd_text_nomem(t);
-		if (!s->has_port)
-			s->port = port_default(h, i, fixed);
-		else if (s->port == 0 && fixed)
-			return pxd_text_fail(t, s->at_port,
-				"a fixed port, because a site of this job is started by hand", "port 0");
-		if (!s->bind_host && !(s->bind_host = strdup(s->host)))
-			return pxd_text_nomem(t);
-		if (!s->has_bind_port)
-			s->bind_port = s->port;
-		else if (s->bind_port == 0 && s->port != 0)
-			return pxd_text_fail(t, s->at_bind, "a port to listen on", "port 0");
-	}
-	return 0;
 }
 
 int pxd_hosts_finish(const struct pxd_text *t, struct pxd_hosts *h)
@@ -164,7 +130,7 @@ int pxd_hosts_finish(const struct pxd_text *t, struct pxd_hosts *h)
 		return pxd_text_nomem(t);
 	if (h->deadline_start_ms == 0)
 		h->deadline_start_ms = PXD_START_DEADLINE_MS;
-	rc = sites_default(t, h);
+	rc = pxd_hosts_gates_default(t, h);
 	if (rc < 0)
 		return rc;
 	for (int i = 0; i < h->nsites; i++) {
@@ -176,11 +142,6 @@ int pxd_hosts_finish(const struct pxd_text *t, struct pxd_hosts *h)
 			if (strcmp(o->name, s->name) == 0)
 				return pxd_text_fail(t, s->at, "a name of its own for every site",
 					"a second site '%s' (the first is in line %d)", s->name, o->at.line);
-			if (s->port && s->port == o->port && strcmp(s->host, o->host) == 0)
-				return pxd_text_fail(t, s->has_port ? s->at_port : s->at,
-					"a port of its own for every site of a host",
-					"port %d of %s a second time (site '%s' has it)", s->port, s->host,
-					o->name);
 		}
 		s->base = (int)total;
 		total += s->ranks;
@@ -189,6 +150,9 @@ int pxd_hosts_finish(const struct pxd_text *t, struct pxd_hosts *h)
 				t, s->at, "at most 2147483647", "%lld ranks up to site '%s'", total, s->name);
 	}
 	h->nranks = (int)total;
+	rc = pxd_hosts_links_default(t, h);
+	if (rc < 0)
+		return rc;
 	pxd_hosts_job_id(h);
 	return 0;
 }
@@ -222,7 +186,7 @@ static bool text_is_classic(const char *text, size_t len)
 int pxd_hosts_parse(
 	const char *text, size_t len, const char *file, struct pxd_hosts **out, char *why, size_t cap)
 {
-	struct pxd_text t = { file, text ? text : "", len, why, cap };
+	struct pxd_text t = { file, text ? text : "", len, why, cap, false };
 	struct pxd_hosts *h = calloc(1, sizeof *h);
 	int rc;
 
@@ -314,7 +278,11 @@ static int env_overrides(struct pxd_hosts *h, int *self, char *why, size_t cap)
 	const char *site = getenv("PACX_SITE"), *job = getenv("PACX_JOB");
 
 	for (int i = 0; i < h->nsites; i++) {
-		if (h->sites[i].port != 0 && h->sites[i].bind_port != 0)
+		bool fixed = true;
+
+		for (int g = 0; g < h->sites[i].ngateways && h->sites[i].listen; g++)
+			fixed = fixed && h->sites[i].gateways[g].port && h->sites[i].gateways[g].bind_port;
+		if (fixed)
 			continue;
 		snprintf(why, cap,
 			"%s: site '%s' has port 0 (any free one), which only pacxrun can choose; "
@@ -364,71 +332,4 @@ int pxd_hosts_from_env(struct pxd_hosts **out, int *self, char *why, size_t cap)
 	}
 	*out = h;
 	return 0;
-}
-
-static int plan_text(struct px_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static int plan_text(struct px_buf *b, const char *fmt, ...)
-{
-	char part[512];
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vsnprintf(part, sizeof part, fmt, ap);
-	va_end(ap);
-	if (n < 0 || (size_t)n >= sizeof part)
-		return PX_EINVAL; /* no value that passed the checks is that long */
-	return px_buf_append(b, part, (size_t)n);
-}
-
-/* plan_quote: the job name as a YAML double-quoted scalar; it may hold any printable text. */
-static int plan_quote(struct px_buf *b, const char *s)
-{
-	int rc = px_buf_append(b, "\"", 1);
-
-	for (; *s && rc >= 0; s++) {
-		if (*s == '"' || *s == '\\')
-			rc = px_buf_append(b, "\\", 1);
-		if (rc >= 0)
-			rc = px_buf_append(b, s, 1);
-	}
-	return rc < 0 ? rc : px_buf_append(b, "\"", 1);
-}
-
-char *pxd_hosts_plan(const struct pxd_hosts *h)
-{
-	struct px_buf b = { 0 };
-	char *copy = NULL;
-	int rc = plan_text(&b, "{");
-
-	if (rc >= 0 && *h->job) {
-		rc = plan_text(&b, "job: ");
-		if (rc >= 0)
-			rc = plan_quote(&b, h->job);
-		if (rc >= 0)
-			rc = plan_text(&b, ", ");
-	}
-	if (rc >= 0)
-		rc = plan_text(&b, "sites: [");
-	for (int i = 0; i < h->nsites && rc >= 0; i++) {
-		const struct pxd_site *s = &h->sites[i];
-		bool v6 = strchr(s->bind_host, ':') != NULL;
-
-		rc = plan_text(&b, "%s{name: \"%s\", host: \"%s\", port: %d, ", i ? ", " : "", s->name,
-			s->host, s->port);
-		if (rc >= 0 && (strcmp(s->host, s->bind_host) != 0 || s->port != s->bind_port))
-			rc = plan_text(&b, "bind: \"%s%s%s:%d\", ", v6 ? "[" : "", s->bind_host,
-				v6 ? "]" : "", s->bind_port);
-		if (rc >= 0)
-			rc = plan_text(&b, "ranks: %d, mpi: %s%s}", s->ranks, pxd_flavor_name(s->mpi),
-				s->daemons_first ? ", daemons: first" : "");
-	}
-	if (rc >= 0)
-		rc = plan_text(&b, "], deadlines: {start: %ldms}}", h->deadline_start_ms);
-	if (rc >= 0)
-		rc = px_buf_append(&b, "", 1);
-	if (rc >= 0)
-		copy = strdup((const char *)px_buf_data(&b));
-	px_buf_fini(&b);
-	return copy;
 }

@@ -21,6 +21,7 @@
 #define PXD_START_DEADLINE_MS 120000
 #define PXD_RECONNECT_MS      60000
 #define PXD_BUFFER_DEFAULT    (256u << 20)
+#define PXD_BUFFER_MIN        (16u << 20)
 #define PXD_STREAMS_MAX       64
 #define PXD_GATEWAYS_MAX      64
 #define PXD_WHY               512 /* room for any error line */
@@ -41,22 +42,24 @@ struct pxd_gateway {
 	int port;
 	char *bind_host; /* = host when the file has no bind: */
 	int bind_port;
+	bool has_port, has_bind_port; /* while the file is read */
+	struct pxd_mark at, at_bind;  /* of its port, or of itself */
 };
 
 struct pxd_site {
 	char *name;
-	char *host;         /* what the other sites dial; never NULL */
-	int port;           /* what the other sites dial; 0 = any free one (local runs only) */
-	char *bind_host;    /* address to listen on; = host when the file has no bind: */
-	int bind_port;      /* = port when the file names none */
-	int ngateways;      /* >= 1 */
+	char *host;      /* what the other sites dial; never NULL */
+	int port;        /* what the other sites dial; 0 = any free one (local runs), or none (listen: no) */
+	char *bind_host; /* address to listen on; = host when the file has no bind: */
+	int bind_port;   /* = port when the file names none */
+	int ngateways;   /* >= 1 */
 	struct pxd_gateway *gateways; /* [ngateways]; [0] repeats host, port, bind_host, bind_port */
-	bool listen;        /* false: nobody can reach it; it dials for both directions */
-	uint64_t buffer;    /* bytes its daemons may use for messages, each */
-	char *key;          /* file with the job's key there, NULL = from pacxrun */
-	int ranks;          /* application ranks, >= 1 */
-	int base;           /* first global rank */
-	enum px_flavor mpi; /* PX_MPI_OTHER = auto: not known yet */
+	bool listen;                  /* false: nobody can reach it; it dials for both directions */
+	uint64_t buffer;              /* bytes its daemons may use for messages, each */
+	char *key;                    /* file with the job's key there, NULL = from pacxrun */
+	int ranks;                    /* application ranks, >= 1 */
+	int base;                     /* first global rank */
+	enum px_flavor mpi;           /* PX_MPI_OTHER = auto: not known yet */
 	bool daemons_first;
 	bool manual;  /* started by hand or by a batch system */
 	bool classic; /* from the classic form: {exe} means {app} */
@@ -69,10 +72,16 @@ struct pxd_site {
 	struct pxd_env *env; /* [nenv] */
 	int nenv;
 	bool has_host, has_port, has_bind_port;
-	struct pxd_mark at, at_port, at_bind, at_start;
+	struct pxd_mark at, at_port, at_bind, at_start, at_listen;
 };
 
-enum pxd_compress { PXD_COMPRESS_NONE = 0, PXD_COMPRESS_AUTO, PXD_COMPRESS_ZLIB, PXD_COMPRESS_LZ4, PXD_COMPRESS_ZSTD };
+enum pxd_compress {
+	PXD_COMPRESS_NONE = 0,
+	PXD_COMPRESS_AUTO,
+	PXD_COMPRESS_ZLIB,
+	PXD_COMPRESS_LZ4,
+	PXD_COMPRESS_ZSTD
+};
 
 /* How a link works; both directions of a pair of sites have the same options. */
 struct pxd_link_opts {
@@ -82,10 +91,11 @@ struct pxd_link_opts {
 	bool plain;                 /* security: none */
 	char *congestion;           /* TCP congestion control, NULL = the system's */
 	int source_port;            /* first local port of outgoing connections, 0 = any */
-	int dialer;                 /* dial: NAME: site that dials both directions; -1 = who sends dials */
-	char *dial;                 /* dial: COMMAND, transport with %h and %p; NULL = TCP */
-	char *proxy;                /* socks5://[user:pass@]host:port or http://..., NULL */
-	char *relay;                /* relay: host:port where both sites meet, NULL */
+	int dialer;  /* dial: NAME: site that dials both directions; -1 = who sends dials. In the
+				       default: link it may be a site that is not of the pair; see pxd_hosts_dials */
+	char *dial;  /* dial: COMMAND, transport with %h and %p; NULL = TCP */
+	char *proxy; /* socks5://[user:pass@]host:port or http://..., NULL */
+	char *relay; /* relay: host:port where both sites meet, NULL */
 	long reconnect_ms;
 	long emulate_latency_us; /* one way, 0 = none */
 	double emulate_rate;     /* bytes/s, 0 = unlimited */
@@ -94,7 +104,8 @@ struct pxd_link_opts {
 /* A pair of sites, or (-1, -1) for the default of all pairs. */
 struct pxd_link {
 	int a, b;
-	struct pxd_mark at;
+	struct pxd_mark at, at_dial;
+	unsigned written;       /* bits of hostfile_links.c: which keys the file has here */
 	struct pxd_link_opts o; /* what is not written is filled in from the default: link, then built-in */
 };
 
@@ -123,15 +134,18 @@ void pxd_hosts_free(struct pxd_hosts *h); /* NULL is fine */
 
 /* pxd_hosts_link: options of the pair a, b; never NULL. */
 const struct pxd_link_opts *pxd_hosts_link(const struct pxd_hosts *h, int a, int b);
-/* pxd_hosts_dials: does site `self` dial the connection of the link from -> to? (dial: NAME, listen: no) */
+/* pxd_hosts_dials: does site `self` dial the connection of the link from -> to? (dial: NAME, listen: no) With
+ * relay: both do, namely the relay. */
 bool pxd_hosts_dials(const struct pxd_hosts *h, int self, int from, int to);
 
 /* pxd_hosts_find: index of a site by name, or -1. */
 int pxd_hosts_find(const struct pxd_hosts *h, const char *name);
 /* pxd_hosts_job_set: the job id is this text (PACX_JOB). 0, or PX_ECONF with the reason in why. */
 int pxd_hosts_job_set(struct pxd_hosts *h, const char *text, char *why, size_t cap);
-/* pxd_hosts_job_id: derive job_id anew from job, names, ranks, hosts and ports. */
+/* pxd_hosts_job_id: derive job_id anew from job, names, ranks, hosts and ports of all gateways. */
 void pxd_hosts_job_id(struct pxd_hosts *h);
+/* pxd_hosts_port_set: this is the port of a gateway (and of the site, if it is the first one). */
+void pxd_hosts_port_set(struct pxd_site *s, int gateway, int port, int bind_port);
 /* pxd_hosts_plan: the resolved hostfile as one line of YAML for PACX_PLAN, without what only pacxrun
  * needs (start, exe, args, env). New memory, NULL = out of memory. */
 char *pxd_hosts_plan(const struct pxd_hosts *h);

@@ -21,7 +21,7 @@ int pxd_text_fail(const struct pxd_text *t, struct pxd_mark at, const char *expe
 	va_start(ap, fmt);
 	vsnprintf(found, sizeof found, fmt, ap);
 	va_end(ap);
-	if (at.line > 0)
+	if (at.line > 0 && !t->flat)
 		snprintf(t->why, t->cap, "%s:%d:%d: found %s, expected %s", t->file, at.line, at.column,
 			found, expected);
 	else
@@ -240,6 +240,161 @@ int pxd_value_duration(const struct pxd_text *t, struct pxd_mark at, const char 
 	}
 	return pxd_text_fail(t, at, "a duration from 1ms to 168h such as 500ms, 120s, 2m or 1h", "%s",
 		pxd_text_show(v, show));
+}
+
+/* number_split: a number with fraction at the beginning of v, not negative; *unit = what follows it, or -1. */
+static double number_split(const char *v, const char **unit)
+{
+	size_t n = strspn(v, "0123456789.");
+	char *end = NULL;
+	double x;
+
+	if (n == 0 || n >= 20 || !isdigit((unsigned char)v[0]))
+		return -1;
+	x = strtod(v, &end);
+	*unit = end;
+	return end == v + n ? x : -1;
+}
+
+struct unit {
+	const char *name;
+	double factor;
+};
+
+/* unit_find: factor of a unit, or -1. */
+static double unit_find(const struct unit *u, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(u[i].name, name) == 0)
+			return u[i].factor;
+	return -1;
+}
+
+int pxd_value_buffer(const struct pxd_text *t, struct pxd_mark at, const char *v, uint64_t *bytes)
+{
+	static const struct unit units[] = { { "B", 1 }, { "kB", 1e3 }, { "MB", 1e6 }, { "GB", 1e9 },
+		{ "KiB", 1024 }, { "MiB", 1048576 }, { "GiB", 1073741824 } };
+	const char *unit = "";
+	double x = number_split(v, &unit), factor = unit_find(units, sizeof units / sizeof units[0], unit);
+	char show[PXD_SHOW];
+
+	x *= factor;
+	if (x < 0 || factor < 0 || x < PXD_BUFFER_MIN || x > 1099511627776.0)
+		return pxd_text_fail(t, at, "a size from 16MiB to 1024GiB (kB, MB, GB, KiB, MiB, GiB)", "%s",
+			pxd_text_show(v, show));
+	*bytes = (uint64_t)x;
+	return 0;
+}
+
+int pxd_value_latency(const struct pxd_text *t, struct pxd_mark at, const char *v, long *us)
+{
+	static const struct unit units[] = { { "us", 1 }, { "ms", 1e3 }, { "s", 1e6 } };
+	const char *unit = "";
+	double x = number_split(v, &unit), factor = unit_find(units, sizeof units / sizeof units[0], unit);
+	char show[PXD_SHOW];
+
+	if (x < 0 || factor < 0 || x * factor > 60e6)
+		return pxd_text_fail(t, at, "a time of at most 60s such as 500us, 10ms or 0.1s", "%s",
+			pxd_text_show(v, show));
+	*us = (long)(x * factor + 0.5);
+	return 0;
+}
+
+int pxd_value_rate(const struct pxd_text *t, struct pxd_mark at, const char *v, double *rate)
+{
+	static const struct unit units[] = { { "B/s", 1 }, { "kB/s", 1e3 }, { "MB/s", 1e6 }, { "GB/s", 1e9 },
+		{ "KiB/s", 1024 }, { "MiB/s", 1048576 }, { "GiB/s", 1073741824 }, { "bit/s", 1 / 8.0 },
+		{ "kbit/s", 125 }, { "Mbit/s", 125e3 }, { "Gbit/s", 125e6 } };
+	const char *unit = "";
+	double x = number_split(v, &unit), factor = unit_find(units, sizeof units / sizeof units[0], unit);
+	char show[PXD_SHOW];
+
+	if (strcmp(v, "unlimited") == 0) {
+		*rate = 0;
+		return 0;
+	}
+	x *= factor;
+	if (x < 0 || factor < 0 || x < 1 || x > 1e13)
+		return pxd_text_fail(t, at,
+			"a rate from 1B/s such as 1MB/s, 64KiB/s or 10Mbit/s, or unlimited", "%s",
+			pxd_text_show(v, show));
+	*rate = (double)(uint64_t)(x + 0.5);
+	return 0;
+}
+
+int pxd_value_proxy(const struct pxd_text *t, struct pxd_mark at, const char *v, char **out)
+{
+	static const char expected[] =
+		"socks5://host:port or http://host:port, with user:password@ before the host if need be";
+	const char *h = v, *user, *colon;
+	char *host = NULL, whole[PXD_WHY];
+	struct pxd_text quiet = *t; /* complaints about parts would show them */
+	int port = -1, rc;
+
+	quiet.why = whole;
+	quiet.cap = sizeof whole;
+	if (strncmp(v, "socks5://", 9) == 0)
+		h += 9;
+	else if (strncmp(v, "http://", 7) == 0)
+		h += 7;
+	else
+		return pxd_text_fail(t, at, expected, "something else");
+	user = h;
+	if (strrchr(h, '@')) {
+		h = strrchr(h, '@');
+		colon = strchr(user, ':');
+		/* As much as struct pxd_proxy (via.h) has room for. */
+		if (!colon || colon > h || colon == user || colon - user > 127 || h - colon - 1 > 127)
+			return pxd_text_fail(
+				t, at, expected, "no user:password of at most 127 characters each");
+		h++;
+	}
+	rc = pxd_value_endpoint(&quiet, at, h, &host, &port);
+	free(host);
+	if (rc == PX_ENOMEM)
+		return pxd_text_nomem(t);
+	if (rc < 0 || port < 1)
+		return pxd_text_fail(t, at, expected, "no host:port in it");
+	for (const char *p = v; *p; p++)
+		if ((unsigned char)*p <= 0x20 || *p == 0x7f)
+			return pxd_text_fail(t, at, expected, "a blank or control character in it");
+	host = strdup(v);
+	if (!host)
+		return pxd_text_nomem(t);
+	free(*out);
+	*out = host;
+	return 0;
+}
+
+int pxd_value_compress(
+	const struct pxd_text *t, struct pxd_mark at, const char *v, enum pxd_compress *kind, int *level)
+{
+	static const struct {
+		const char *name;
+		enum pxd_compress kind;
+		int levels;
+	} codec[] = { { "none", PXD_COMPRESS_NONE, 0 }, { "auto", PXD_COMPRESS_AUTO, 0 },
+		{ "zlib", PXD_COMPRESS_ZLIB, 9 }, { "lz4", PXD_COMPRESS_LZ4, 0 },
+		{ "zstd", PXD_COMPRESS_ZSTD, 19 } };
+	size_t n = strcspn(v, ":");
+	char show[PXD_SHOW];
+
+	for (size_t i = 0; i < sizeof codec / sizeof codec[0]; i++) {
+		long long l = 0;
+
+		if (strlen(codec[i].name) != n || memcmp(v, codec[i].name, n) != 0)
+			continue;
+		if (v[n]) {
+			l = number_get(v + n + 1);
+			if (l < 1 || l > codec[i].levels)
+				break;
+		}
+		*kind = codec[i].kind;
+		*level = (int)l;
+		return 0;
+	}
+	return pxd_text_fail(t, at, "none, auto, zlib, zlib:1 to zlib:9, lz4, zstd, or zstd:1 to zstd:19",
+		"%s", pxd_text_show(v, show));
 }
 
 /* key_distance: edit distance with transposition of neighbours as one step (optimal string alignment). */

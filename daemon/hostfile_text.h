@@ -14,6 +14,7 @@ struct pxd_text {
 	size_t len;
 	char *why; /* error line goes here */
 	size_t cap;
+	bool flat; /* the text is an option of a command line: errors say no line and column */
 };
 
 /* pxd_text_fail: "file:line:column: found F, expected E"; returns PX_ECONF. at.line 0: no position. */
@@ -36,6 +37,16 @@ int pxd_value_ranks(const struct pxd_text *t, struct pxd_mark at, const char *v,
 /* pxd_value_endpoint: "host:port", "[v6]:port", "host", "[v6]"; *port = -1 when there is none. */
 int pxd_value_endpoint(const struct pxd_text *t, struct pxd_mark at, const char *v, char **host, int *port);
 int pxd_value_duration(const struct pxd_text *t, struct pxd_mark at, const char *v, long *ms);
+/* pxd_value_buffer: bytes of a site's buffer, from 16 MiB. */
+int pxd_value_buffer(const struct pxd_text *t, struct pxd_mark at, const char *v, uint64_t *bytes);
+int pxd_value_latency(
+	const struct pxd_text *t, struct pxd_mark at, const char *v, long *us); /* 0 is allowed */
+/* pxd_value_rate: whole bytes/s; "unlimited" gives 0. */
+int pxd_value_rate(const struct pxd_text *t, struct pxd_mark at, const char *v, double *rate);
+/* pxd_value_proxy: only the form is checked. The text is never shown: it may hold a password. */
+int pxd_value_proxy(const struct pxd_text *t, struct pxd_mark at, const char *v, char **out);
+int pxd_value_compress(
+	const struct pxd_text *t, struct pxd_mark at, const char *v, enum pxd_compress *kind, int *level);
 
 /* pxd_key_nearest: the known key with the least edit distance to key; *distance may be NULL. */
 const char *pxd_key_nearest(const char *key, const char *const *known, int n, int *distance);
@@ -45,6 +56,12 @@ int pxd_hosts_read_yaml(const struct pxd_text *t, struct pxd_hosts *h);
 int pxd_hosts_read_classic(const struct pxd_text *t, struct pxd_hosts *h);
 /* pxd_hosts_add: one more site, zeroed, at the end of h->sites; NULL when out of memory. */
 struct pxd_site *pxd_hosts_add(struct pxd_hosts *h);
+/* pxd_hosts_link_text: "streams: 4, compress: none" as (further) keys of the default link. */
+int pxd_hosts_link_text(const struct pxd_text *t, struct pxd_hosts *h);
+/* Parts of pxd_hosts_finish. */
+int pxd_hosts_gates_default(const struct pxd_text *t, struct pxd_hosts *h);
+int pxd_hosts_links_default(const struct pxd_text *t, struct pxd_hosts *h);
+void pxd_link_opts_fini(struct pxd_link_opts *o);
 /* pxd_hosts_finish: defaults, base ranks, job id, and all checks that need more than one value. */
 int pxd_hosts_finish(const struct pxd_text *t, struct pxd_hosts *h);
 

@@ -1,92 +1,15 @@
-/* hostfile_yaml.c: The YAML form: tables of keys (struct key) say what may stand in each mapping and which function reads it.
- * A new key is a new row.
+/* hostfile_yaml.c: The YAML form: tables of keys (hostfile_keys.h) of the hostfile and of a site.
+ * A new key is a new row. Links are in hostfile_links.c, gateways in hostfile_gates.c.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
-#include "hostfile_tree.h"
-
-#define KEYS_MAX 32 /* rows of a table */
-
-struct reader {
-	const struct pxd_text *t;
-	struct pxd_hosts *h;
-};
-
-/* A key of a mapping. read gets the value and the object (site, link, or nothing) it belongs to. */
-struct key {
-	const char *name;
-	bool required;
-	int (*read)(struct reader *r, const struct pxd_node *value, void *object);
-};
-
-/* mapping_read: check the keys of n against the table and read the values in the table's order. */
-static int mapping_read(struct reader *r, const struct pxd_node *n, const struct key *keys, int nkeys,
-	const char *what, void *object)
-{
-	const struct pxd_node *seen[KEYS_MAX] = { NULL }, *first[KEYS_MAX] = { NULL };
-	const char *names[KEYS_MAX];
-	char expected[PXD_WHY], show[PXD_SHOW];
-	int rc;
-
-	snprintf(expected, sizeof expected, "a mapping (key: value) for %s", what);
-	rc = pxd_node_expect(r->t, n, PXD_MAPPING, expected);
-	if (rc < 0)
-		return rc;
-	for (int i = 0; i < nkeys; i++)
-		names[i] = keys[i].name;
-	for (const struct pxd_node *k = n->child; k; k = k->next->next) {
-		int i;
-
-		snprintf(expected, sizeof expected, "a key of %s", what);
-		rc = pxd_node_expect(r->t, k, PXD_SCALAR, expected);
-		if (rc < 0)
-			return rc;
-		for (i = 0; i < nkeys && strcmp(k->text, keys[i].name) != 0;)
-			i++;
-		if (i == nkeys) {
-			snprintf(expected, sizeof expected, "a key of %s (the nearest is '%s')", what,
-				pxd_key_nearest(k->text, names, nkeys, NULL));
-			return pxd_text_fail(
-				r->t, k->at, expected, "the unknown key %s", pxd_text_show(k->text, show));
-		}
-		if (seen[i])
-			return pxd_text_fail(r->t, k->at, "every key once",
-				"the key '%s' a second time (the first is in line %d)", k->text,
-				first[i]->at.line);
-		first[i] = k;
-		seen[i] = k->next;
-	}
-	for (int i = 0; i < nkeys; i++) {
-		if (!seen[i] && keys[i].required) {
-			snprintf(expected, sizeof expected, "the key '%s'", keys[i].name);
-			return pxd_text_fail(r->t, n->at, expected, "%s without '%s'", what, keys[i].name);
-		}
-	}
-	for (int i = 0; i < nkeys; i++) {
-		rc = seen[i] ? keys[i].read(r, seen[i], object) : 0;
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
-}
-
-static int text_read(const struct reader *r, const struct pxd_node *v, const char *expected, char **out)
-{
-	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, expected);
-
-	if (rc < 0)
-		return rc;
-	if (!*v->text)
-		return pxd_text_fail(r->t, v->at, expected, "an empty text");
-	*out = strdup(v->text);
-	return *out ? 0 : pxd_text_nomem(r->t);
-}
+#include "hostfile_keys.h"
 
 /* Keys of a site. */
-static int site_name(struct reader *r, const struct pxd_node *v, void *object)
+static int site_name(struct pxd_reader *r, const struct pxd_node *v, void *object)
 {
 	struct pxd_site *s = object;
 	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, "the name of the site");
@@ -95,7 +18,7 @@ static int site_name(struct reader *r, const struct pxd_node *v, void *object)
 	return rc < 0 ? rc : pxd_value_name(r->t, v->at, v->text, &s->name);
 }
 
-static int site_host(struct reader *r, const struct pxd_node *v, void *object)
+static int site_host(struct pxd_reader *r, const struct pxd_node *v, void *object)
 {
 	struct pxd_site *s = object;
 	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, "a host name or an IP address");
@@ -104,7 +27,7 @@ static int site_host(struct reader *r, const struct pxd_node *v, void *object)
 	return rc < 0 ? rc : pxd_value_host(r->t, v->at, v->text, &s->host);
 }
 
-static int site_port(struct reader *r, const struct pxd_node *v, void *object)
+static int site_port(struct pxd_reader *r, const struct pxd_node *v, void *object)
 {
 	struct pxd_site *s = object;
 	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, "a port number from 1 to 65535, or 0 for any free one");
@@ -114,7 +37,7 @@ static int site_port(struct reader *r, const struct pxd_node *v, void *object)
 	return rc < 0 ? rc : pxd_value_port(r->t, v->at, v->text, &s->port);
 }
 
-static int site_bind(struct reader *r, const struct pxd_node *v, void *object)
+static int site_bind(struct pxd_reader *r, const struct pxd_node *v, void *object)
 {
 	struct pxd_site *s = object;
 	int port = -1,
@@ -133,7 +56,36 @@ static int site_bind(struct reader *r, const struct pxd_node *v, void *object)
 	return 0;
 }
 
-static int site_ranks(struct reader *r, const struct pxd_node *v, void *object)
+static int site_listen(struct pxd_reader *r, const struct pxd_node *v, void *object)
+{
+	static const char expected[] = "yes or no";
+	struct pxd_site *s = object;
+	char show[PXD_SHOW];
+	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, expected);
+
+	if (rc < 0)
+		return rc;
+	s->at_listen = v->at;
+	s->listen = strcmp(v->text, "yes") == 0 || strcmp(v->text, "true") == 0;
+	if (!s->listen && strcmp(v->text, "no") != 0 && strcmp(v->text, "false") != 0)
+		return pxd_text_fail(r->t, v->at, expected, "%s", pxd_text_show(v->text, show));
+	return 0;
+}
+
+static int site_buffer(struct pxd_reader *r, const struct pxd_node *v, void *object)
+{
+	struct pxd_site *s = object;
+	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, "a size such as 256MiB");
+
+	return rc < 0 ? rc : pxd_value_buffer(r->t, v->at, v->text, &s->buffer);
+}
+
+static int site_key(struct pxd_reader *r, const struct pxd_node *v, void *object)
+{
+	return pxd_key_line(r, v, "the path of a file", &((struct pxd_site *)object)->key);
+}
+
+static int site_ranks(struct pxd_reader *r, const struct pxd_node *v, void *object)
 {
 	struct pxd_site *s = object;
 	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, "a number of ranks from 1 to 16777216");
@@ -141,7 +93,7 @@ static int site_ranks(struct reader *r, const struct pxd_node *v, void *object)
 	return rc < 0 ? rc : pxd_value_ranks(r->t, v->at, v->text, &s->ranks);
 }
 
-static int site_mpi(struct reader *r, const struct pxd_node *v, void *object)
+static int site_mpi(struct pxd_reader *r, const struct pxd_node *v, void *object)
 {
 	static const char expected[] = "openmpi, mpich or auto";
 	struct pxd_site *s = object;
@@ -159,7 +111,7 @@ static int site_mpi(struct reader *r, const struct pxd_node *v, void *object)
 	return 0;
 }
 
-static int site_daemons(struct reader *r, const struct pxd_node *v, void *object)
+static int site_daemons(struct pxd_reader *r, const struct pxd_node *v, void *object)
 {
 	static const char expected[] = "last or first";
 	struct pxd_site *s = object;
@@ -174,20 +126,20 @@ static int site_daemons(struct reader *r, const struct pxd_node *v, void *object
 	return 0;
 }
 
-static int site_exe(struct reader *r, const struct pxd_node *v, void *object)
+static int site_exe(struct pxd_reader *r, const struct pxd_node *v, void *object)
 {
 	struct pxd_site *s = object;
 
-	return text_read(r, v, "the path of a program", &s->exe);
+	return pxd_key_text(r, v, "the path of a program", &s->exe);
 }
 
-static int site_prefix(struct reader *r, const struct pxd_node *v, void *object)
+static int site_prefix(struct pxd_reader *r, const struct pxd_node *v, void *object)
 {
-	return text_read(
+	return pxd_key_text(
 		r, v, "the directory in which PACX is installed", &((struct pxd_site *)object)->prefix);
 }
 
-static int site_start(struct reader *r, const struct pxd_node *v, void *object)
+static int site_start(struct pxd_reader *r, const struct pxd_node *v, void *object)
 {
 	struct pxd_site *s = object;
 
@@ -196,10 +148,10 @@ static int site_start(struct reader *r, const struct pxd_node *v, void *object)
 		s->manual = true;
 		return 0;
 	}
-	return text_read(r, v, "a start command, or manual", &s->start);
+	return pxd_key_text(r, v, "a start command, or manual", &s->start);
 }
 
-static int site_args(struct reader *r, const struct pxd_node *v, void *object)
+static int site_args(struct pxd_reader *r, const struct pxd_node *v, void *object)
 {
 	static const char expected[] = "a list of arguments such as [-n, 10]";
 	struct pxd_site *s = object;
@@ -228,7 +180,8 @@ static int site_args(struct reader *r, const struct pxd_node *v, void *object)
 static bool env_reserved(const char *name)
 {
 	static const char *const own[] = { "PACX_PLAN", "PACX_HOSTFILE", "PACX_SITE", "PACX_JOB", "PACX_FORM",
-		"PACX_DAEMONS", "PACX_GATEWAYS", "PACX_BASE", "PACX_MPI", "PACX_STATS", "PACX_STDIN" };
+		"PACX_DAEMONS", "PACX_GATEWAYS", "PACX_BASE", "PACX_MPI", "PACX_STATS", "PACX_STDIN",
+		"PACX_KEY", "PACX_KEY_FILE" };
 
 	for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
 		if (strcmp(name, own[i]) == 0)
@@ -236,7 +189,7 @@ static bool env_reserved(const char *name)
 	return false;
 }
 
-static int site_env(struct reader *r, const struct pxd_node *v, void *object)
+static int site_env(struct pxd_reader *r, const struct pxd_node *v, void *object)
 {
 	struct pxd_site *s = object;
 	char show[PXD_SHOW];
@@ -278,11 +231,15 @@ static int site_env(struct reader *r, const struct pxd_node *v, void *object)
 	return 0;
 }
 
-static const struct key site_keys[] = {
+static const struct pxd_key site_keys[] = {
 	{ "name", true, site_name },
 	{ "host", false, site_host },
 	{ "port", false, site_port },
 	{ "bind", false, site_bind },
+	{ "gateways", false, pxd_hosts_gateways },
+	{ "listen", false, site_listen },
+	{ "buffer", false, site_buffer },
+	{ "key", false, site_key },
 	{ "ranks", true, site_ranks },
 	{ "mpi", false, site_mpi },
 	{ "exe", false, site_exe },
@@ -293,7 +250,7 @@ static const struct key site_keys[] = {
 	{ "prefix", false, site_prefix },
 };
 
-static int hosts_sites(struct reader *r, const struct pxd_node *v, void *object)
+static int hosts_sites(struct pxd_reader *r, const struct pxd_node *v, void *object)
 {
 	int rc = pxd_node_expect(r->t, v, PXD_SEQUENCE, "a list of sites");
 
@@ -309,98 +266,14 @@ static int hosts_sites(struct reader *r, const struct pxd_node *v, void *object)
 
 		if (!s)
 			return pxd_text_nomem(r->t);
-		rc = mapping_read(r, n, site_keys, sizeof site_keys / sizeof site_keys[0], "a site", s);
+		rc = pxd_keys_read(r, n, site_keys, sizeof site_keys / sizeof site_keys[0], "a site", s);
 		if (rc < 0)
 			return rc;
 	}
 	return 0;
 }
 
-/* Keys of a link. */
-static int link_between(struct reader *r, const struct pxd_node *v, void *object)
-{
-	static const char expected[] = "the names of two sites, such as [left, right]";
-	struct pxd_link *l = object;
-	char show[PXD_SHOW];
-	int index[2] = { -1, -1 }, rc, k = 0;
-
-	rc = pxd_node_expect(r->t, v, PXD_SEQUENCE, expected);
-	if (rc < 0)
-		return rc;
-	if (v->nchildren != 2)
-		return pxd_text_fail(r->t, v->at, expected, "a list of %d", v->nchildren);
-	for (const struct pxd_node *n = v->child; n; n = n->next, k++) {
-		rc = pxd_node_expect(r->t, n, PXD_SCALAR, "the name of a site");
-		if (rc < 0)
-			return rc;
-		index[k] = pxd_hosts_find(r->h, n->text);
-		if (index[k] < 0)
-			return pxd_text_fail(
-				r->t, n->at, "the name of a site", "%s", pxd_text_show(n->text, show));
-		if (k == 1 && index[0] == index[1])
-			return pxd_text_fail(r->t, n->at, "two different sites", "'%s' twice", n->text);
-	}
-	l->a = index[0];
-	l->b = index[1];
-	return 0;
-}
-
-static int link_default(struct reader *r, const struct pxd_node *v, void *object)
-{
-	char show[PXD_SHOW];
-
-	(void)object;
-	if (pxd_node_is_null(v))
-		return 0;
-	return pxd_text_fail(r->t, v->at, "nothing after 'default:' (options are keys beside it)", "%s",
-		pxd_node_show(v, show));
-}
-
-/* Options of links (streams, compress, security ...) will be further rows. */
-static const struct key link_keys[] = {
-	{ "between", false, link_between },
-	{ "default", false, link_default },
-};
-
-static int hosts_links(struct reader *r, const struct pxd_node *v, void *object)
-{
-	int rc = pxd_node_expect(r->t, v, PXD_SEQUENCE, "a list of links");
-
-	(void)object;
-	if (rc < 0)
-		return rc;
-	if (v->nchildren > PXD_SITES_MAX)
-		return pxd_text_fail(r->t, v->at, "at most 4096", "%d links", v->nchildren);
-	r->h->links = calloc((size_t)v->nchildren + 1, sizeof *r->h->links);
-	if (!r->h->links)
-		return pxd_text_nomem(r->t);
-	for (const struct pxd_node *n = v->child; n; n = n->next) {
-		struct pxd_link *l = &r->h->links[r->h->nlinks];
-		int subjects = 0;
-
-		l->a = l->b = -1;
-		l->at = n->at;
-		rc = mapping_read(r, n, link_keys, sizeof link_keys / sizeof link_keys[0], "a link", l);
-		if (rc < 0)
-			return rc;
-		for (const struct pxd_node *k = n->child; k; k = k->next->next)
-			subjects += strcmp(k->text, "between") == 0 || strcmp(k->text, "default") == 0;
-		if (subjects != 1)
-			return pxd_text_fail(r->t, n->at, "either 'between' or 'default'", "a link with %s",
-				subjects ? "both" : "neither");
-		for (int i = 0; i < r->h->nlinks; i++) {
-			const struct pxd_link *o = &r->h->links[i];
-
-			if ((o->a == l->a && o->b == l->b) || (o->a == l->b && o->b == l->a))
-				return pxd_text_fail(r->t, n->at, "every link once",
-					"the same link a second time (the first is in line %d)", o->at.line);
-		}
-		r->h->nlinks++;
-	}
-	return 0;
-}
-
-static int deadline_start(struct reader *r, const struct pxd_node *v, void *object)
+static int deadline_start(struct pxd_reader *r, const struct pxd_node *v, void *object)
 {
 	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, "a duration such as 120s");
 
@@ -408,22 +281,22 @@ static int deadline_start(struct reader *r, const struct pxd_node *v, void *obje
 	return rc < 0 ? rc : pxd_value_duration(r->t, v->at, v->text, &r->h->deadline_start_ms);
 }
 
-static const struct key deadline_keys[] = {
+static const struct pxd_key deadline_keys[] = {
 	{ "start", false, deadline_start },
 };
 
-static int hosts_deadlines(struct reader *r, const struct pxd_node *v, void *object)
+static int hosts_deadlines(struct pxd_reader *r, const struct pxd_node *v, void *object)
 {
-	return mapping_read(
+	return pxd_keys_read(
 		r, v, deadline_keys, sizeof deadline_keys / sizeof deadline_keys[0], "deadlines", object);
 }
 
-static int hosts_job(struct reader *r, const struct pxd_node *v, void *object)
+static int hosts_job(struct pxd_reader *r, const struct pxd_node *v, void *object)
 {
 	int rc;
 
 	(void)object;
-	rc = text_read(r, v, "the name of the job", &r->h->job);
+	rc = pxd_key_text(r, v, "the name of the job", &r->h->job);
 	if (rc < 0)
 		return rc;
 	if (strlen(r->h->job) > PX_JOB_MAX)
@@ -435,16 +308,16 @@ static int hosts_job(struct reader *r, const struct pxd_node *v, void *object)
 }
 
 /* In the order in which they are read: links name sites. */
-static const struct key hosts_keys[] = {
+static const struct pxd_key hosts_keys[] = {
 	{ "job", false, hosts_job },
 	{ "sites", true, hosts_sites },
-	{ "links", false, hosts_links },
+	{ "links", false, pxd_hosts_links },
 	{ "deadlines", false, hosts_deadlines },
 };
 
 int pxd_hosts_read_yaml(const struct pxd_text *t, struct pxd_hosts *h)
 {
-	struct reader r = { t, h };
+	struct pxd_reader r = { t, h };
 	struct pxd_node *root = NULL;
 	int rc = pxd_tree_read(t, &root);
 
@@ -454,7 +327,7 @@ int pxd_hosts_read_yaml(const struct pxd_text *t, struct pxd_hosts *h)
 		return pxd_text_fail(t, (struct pxd_mark){ 1, 1 },
 			"'sites:' with a list of sites, or lines 'host tcp ranks (start command)'",
 			"an empty hostfile");
-	rc = mapping_read(
+	rc = pxd_keys_read(
 		&r, root, hosts_keys, sizeof hosts_keys / sizeof hosts_keys[0], "the hostfile", NULL);
 	pxd_tree_free(root);
 	return rc;

@@ -28,6 +28,8 @@
 
 struct options {
 	const char *file, *counts, *mpi, *site, *stats, *daemons, *form, *timeout;
+	const char *buffer, **links; /* [nlinks] --link */
+	int nlinks;
 	bool env, label, check, verbose;
 	char **program;
 };
@@ -43,6 +45,8 @@ static const char usage_text[] =
 	"      --mpi X[+Y]      openmpi, mpich or auto for each site; one name is for all\n"
 	"      --daemons W      relay daemons last (default) or first\n"
 	"      --form W         start as mpmd (default) or single executable\n"
+	"      --link TEXT      with -n: options of all links, such as 'streams: 4, compress: none'\n"
+	"      --buffer SIZE    with -n: memory of each relay daemon, such as 256MiB\n"
 	"      --site NAME      start only this site of the hostfile\n"
 	"      --env            with --site: print its environment for a start by hand\n"
 	"      --timeout T      start deadline, such as 120s\n"
@@ -57,7 +61,21 @@ static const char usage_text[] =
 
 static int options_read(int argc, char **argv, struct options *o)
 {
-	enum { MPI = 256, SITE, ENV, LABEL, STATS, CHECK, DAEMONS, FORM, TIMEOUT, VERSION, HELP };
+	enum {
+		MPI = 256,
+		SITE,
+		ENV,
+		LABEL,
+		STATS,
+		CHECK,
+		DAEMONS,
+		FORM,
+		TIMEOUT,
+		LINK,
+		BUFFER,
+		VERSION,
+		HELP
+	};
 	static const struct option longs[] = {
 		{ "hostfile", required_argument, NULL, 'f' },
 		{ "mpi", required_argument, NULL, MPI },
@@ -69,6 +87,8 @@ static int options_read(int argc, char **argv, struct options *o)
 		{ "daemons", required_argument, NULL, DAEMONS },
 		{ "form", required_argument, NULL, FORM },
 		{ "timeout", required_argument, NULL, TIMEOUT },
+		{ "link", required_argument, NULL, LINK },
+		{ "buffer", required_argument, NULL, BUFFER },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "version", no_argument, NULL, VERSION },
 		{ "help", no_argument, NULL, HELP },
@@ -114,6 +134,12 @@ static int options_read(int argc, char **argv, struct options *o)
 		case TIMEOUT:
 			o->timeout = optarg;
 			break;
+		case LINK:
+			o->links[o->nlinks++] = optarg; /* room for argc */
+			break;
+		case BUFFER:
+			o->buffer = optarg;
+			break;
 		case VERSION:
 			printf("pacxrun %s\n", PX_VERSION_TEXT);
 			exit(0);
@@ -131,6 +157,11 @@ static int options_read(int argc, char **argv, struct options *o)
 		fprintf(stderr, "pacxrun: give either -f HOSTFILE or -n A+B; see pacxrun --help\n");
 		return PX_EINVAL;
 	}
+	if (o->file && (o->nlinks || o->buffer)) {
+		fprintf(stderr,
+			"pacxrun: --link and --buffer are for -n; a hostfile has links: and buffer:\n");
+		return PX_EINVAL;
+	}
 	if (o->env && !o->site) {
 		fprintf(stderr, "pacxrun: --env needs --site NAME\n");
 		return PX_EINVAL;
@@ -138,11 +169,29 @@ static int options_read(int argc, char **argv, struct options *o)
 	return 0;
 }
 
-/* hosts_from_counts: "-n A+B" becomes sites on 127.0.0.1. */
-static int hosts_from_counts(const char *counts, struct pxd_hosts **out, char *why, size_t cap)
+/* counts_options: --link and --buffer. */
+static int counts_options(struct pxd_hosts *h, const struct options *o, char *why, size_t cap)
 {
+	struct pxd_text t = { .file = "--buffer", .why = why, .cap = cap, .flat = true };
+	int rc = 0;
+
+	for (int i = 0; i < h->nsites && o->buffer && rc >= 0; i++)
+		rc = pxd_value_buffer(&t, (struct pxd_mark){ 0, 0 }, o->buffer, &h->sites[i].buffer);
+	t.file = "--link";
+	for (int i = 0; i < o->nlinks && rc >= 0; i++) {
+		t.text = o->links[i];
+		t.len = strlen(t.text);
+		rc = pxd_hosts_link_text(&t, h);
+	}
+	return rc;
+}
+
+/* hosts_from_counts: "-n A+B" becomes sites on 127.0.0.1. */
+static int hosts_from_counts(const struct options *o, struct pxd_hosts **out, char *why, size_t cap)
+{
+	const char *counts = o->counts;
 	static const char *const pair[] = { "left", "right" };
-	struct pxd_text t = { "-n", counts, strlen(counts), why, cap };
+	struct pxd_text t = { "-n", counts, strlen(counts), why, cap, true };
 	struct pxd_hosts *h = calloc(1, sizeof *h);
 	int total = 1, rc = PX_ENOMEM;
 
@@ -182,7 +231,9 @@ static int hosts_from_counts(const char *counts, struct pxd_hosts **out, char *w
 			break;
 		p++;
 	}
-	rc = pxd_hosts_finish(&t, h);
+	rc = counts_options(h, o, why, cap);
+	if (rc >= 0)
+		rc = pxd_hosts_finish(&t, h);
 	if (rc < 0)
 		goto fail;
 	*out = h;
@@ -224,19 +275,20 @@ static int mpi_apply(struct pxd_hosts *h, const char *list, char *why, size_t ca
 	return 0;
 }
 
-/* port_reserve: bind any free port of the site's bind address and keep it, without listening, as long as we
- * live; the site's daemon binds the same port with SO_REUSEPORT. Works only for addresses of this machine. */
-static int port_reserve(struct pxd_site *s, char *why, size_t cap)
+/* port_reserve: bind any free port of the gateway's bind address and keep it, without listening, as long as we
+ * live; its daemon binds the same port with SO_REUSEPORT. Works only for addresses of this machine. */
+static int port_reserve(struct pxd_site *s, int gateway, char *why, size_t cap)
 {
+	const struct pxd_gateway *g = &s->gateways[gateway];
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list = NULL;
 	struct sockaddr_storage a;
 	socklen_t len = sizeof a;
 	char port[NI_MAXSERV];
 	int one = 1, fd = -1, rc;
 
-	rc = getaddrinfo(s->bind_host, "0", &hints, &list);
+	rc = getaddrinfo(g->bind_host, "0", &hints, &list);
 	if (rc != 0) {
-		snprintf(why, cap, "site '%s': cannot find the address of %s: %s", s->name, s->bind_host,
+		snprintf(why, cap, "site '%s': cannot find the address of %s: %s", s->name, g->bind_host,
 			gai_strerror(rc));
 		return PX_ECONF;
 	}
@@ -249,14 +301,12 @@ static int port_reserve(struct pxd_site *s, char *why, size_t cap)
 		snprintf(why, cap,
 			"site '%s': port 0 (any free one) is only for addresses of this machine, and %s "
 			"cannot be bound: %s; give it a port",
-			s->name, s->bind_host, strerror(errno));
+			s->name, g->bind_host, strerror(errno));
 		if (fd >= 0)
 			close(fd);
 		goto done;
 	}
-	s->bind_port = atoi(port);
-	if (s->port == 0)
-		s->port = s->bind_port;
+	pxd_hosts_port_set(s, gateway, atoi(port), atoi(port));
 	rc = 0;
 done:
 	freeaddrinfo(list);
@@ -289,24 +339,19 @@ static int fail_at(const struct pxd_hosts *h, struct pxd_mark at, const char *te
 	return PX_ECONF;
 }
 
-/* ports_fix: choose ports where the hostfile says "any", and a random job id, which nobody has to derive. */
-static int ports_fix(struct pxd_hosts *h, const struct options *o, char *why, size_t cap)
+/* site_ports: choose the ports of one site where the hostfile says "any". */
+static int site_ports(struct pxd_hosts *h, struct pxd_site *s, const struct options *o, char *why, size_t cap)
 {
-	bool by_hand = o->site != NULL;
-	unsigned char id[8];
+	bool remote = s->start && pxd_template_remote(s->start);
 
-	for (int i = 0; i < h->nsites; i++) {
-		struct pxd_site *s = &h->sites[i];
-		bool remote = s->start && pxd_template_remote(s->start);
-
-		by_hand |= s->manual;
+	for (int g = 0; g < s->ngateways && s->listen; g++) {
 		if (!s->manual && !s->start && (!o->site || strcmp(o->site, s->name) == 0) &&
-			!host_is_here(s->bind_host))
+			!host_is_here(s->gateways[g].bind_host))
 			return fail_at(h, s->at,
 				"is not on this machine and has no start command; expected "
 				"start: \"ssh ...\" or start: manual",
 				s->name, why, cap);
-		if (s->port != 0)
+		if (s->gateways[g].port != 0)
 			continue;
 		if (o->site)
 			return fail_at(h, s->at, "has port 0; --site needs fixed ports in the hostfile",
@@ -316,12 +361,22 @@ static int ports_fix(struct pxd_hosts *h, const struct options *o, char *why, si
 				"has port 0 (any free one), which works only for sites started on "
 				"this machine; give it a port",
 				s->name, why, cap);
-		if (!o->check) {
-			int rc = port_reserve(s, why, cap);
+		if (!o->check && port_reserve(s, g, why, cap) < 0)
+			return PX_ECONF;
+	}
+	return 0;
+}
 
-			if (rc < 0)
-				return rc;
-		}
+/* ports_fix: fixed ports, and a random job id, which nobody has to derive. */
+static int ports_fix(struct pxd_hosts *h, const struct options *o, char *why, size_t cap)
+{
+	bool by_hand = o->site != NULL;
+	unsigned char id[8];
+
+	for (int i = 0; i < h->nsites; i++) {
+		by_hand |= h->sites[i].manual;
+		if (site_ports(h, &h->sites[i], o, why, cap) < 0)
+			return PX_ECONF;
 	}
 	pxd_hosts_job_id(h);
 	if (getenv("PACX_JOB") && *getenv("PACX_JOB"))
@@ -360,7 +415,7 @@ static int options_apply(
 		}
 	}
 	if (o->timeout) {
-		struct pxd_text t = { "--timeout", o->timeout, strlen(o->timeout), why, cap };
+		struct pxd_text t = { "--timeout", o->timeout, strlen(o->timeout), why, cap, true };
 
 		rc = pxd_value_duration(&t, (struct pxd_mark){ 0, 0 }, o->timeout, &h->deadline_start_ms);
 		if (rc < 0)
@@ -470,7 +525,8 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && strcmp(argv[1], "--guard") == 0)
 		return pxd_guard_main(argc - 1, argv + 1);
-	if (options_read(argc, argv, &o) < 0)
+	o.links = calloc((size_t)argc + 1, sizeof *o.links);
+	if (!o.links || options_read(argc, argv, &o) < 0)
 		return EXIT_USAGE;
 	px_log_init("pacxrun", PX_LOG_WARN);
 	if (prefix_find(prefix, sizeof prefix) < 0) {
@@ -482,7 +538,7 @@ int main(int argc, char **argv)
 	po.label = o.label;
 	po.stats = o.stats != NULL;
 	rc = o.file ? pxd_hosts_load(o.file, &h, why, sizeof why)
-		    : hosts_from_counts(o.counts, &h, why, sizeof why);
+		    : hosts_from_counts(&o, &h, why, sizeof why);
 	if (rc < 0)
 		fprintf(stderr, "pacxrun: %s\n", why);
 	else

@@ -10,8 +10,6 @@
 #include "elf_flavor.h"
 #include "quote.h"
 
-#define DAEMONS 2 /* one gateway: an out- and an in-daemon */
-
 /* A growing NULL-terminated list of words; the first failure sticks. */
 struct words {
 	char **list;
@@ -61,6 +59,12 @@ static void words_add_replaced(struct words *w, const char *text, const struct p
 	else
 		w->failed = true;
 	free(copy);
+}
+
+/* daemons_of: an out- and an in-daemon for each gateway. */
+static int daemons_of(const struct pxd_site *s)
+{
+	return 2 * s->ngateways;
 }
 
 static const char *site_exe(const struct pxd_site *s, const struct pxd_plan_options *o)
@@ -160,7 +164,7 @@ static int start_default(
 		char target[32] = "";
 
 		if (first_stdin)
-			snprintf(target, sizeof target, " --stdin %d", DAEMONS);
+			snprintf(target, sizeof target, " --stdin %d", daemons_of(s));
 		snprintf(options, sizeof options, " --oversubscribe --bind-to none%s%s",
 			geteuid() == 0 ? " --allow-run-as-root" : "", target);
 	}
@@ -188,7 +192,7 @@ static void env_make(const struct pxd_hosts *h, const struct pxd_plan_options *o
 	words_add(env, "PACX_JOB=%s", h->job_id);
 	words_add(env, "PACX_FORM=%s", st->form == PXD_FORM_SINGLE ? "single" : "mpmd");
 	words_add(env, "PACX_DAEMONS=%s", s->daemons_first ? "first" : "last");
-	words_add(env, "PACX_GATEWAYS=1");
+	words_add(env, "PACX_GATEWAYS=%d", s->ngateways);
 	words_add(env, "PACX_BASE=%d", s->base);
 	words_add(env, "PACX_MPI=%s", pxd_flavor_name(s->mpi));
 	if (o->stats)
@@ -294,8 +298,8 @@ static int command_fill(const struct pxd_plan_options *o, struct pxd_start *st, 
 		words_add(&app, "%s", args.list[i]);
 	app_wrap(&app);
 	words_add(&ranks, "%d", s->ranks);
-	words_add(&daemons, "%d", DAEMONS);
-	words_add(&procs, "%d", s->ranks + DAEMONS);
+	words_add(&daemons, "%d", daemons_of(s));
+	words_add(&procs, "%d", s->ranks + daemons_of(s));
 	words_add(&libw, "%s", lib);
 	words_add(&guard, "%s/bin/pacxrun", prefix);
 	words_add(&guard, "--guard");
@@ -453,6 +457,55 @@ void pxd_plan_free(struct pxd_plan *p)
 	free(p);
 }
 
+static void print_gate(const struct pxd_site *s, int gateway, FILE *f)
+{
+	const struct pxd_gateway *g = &s->gateways[gateway];
+
+	if (!s->listen) {
+		if (gateway == 0)
+			fprintf(f, "  it dials and does not listen\n");
+		return;
+	}
+	fprintf(f, "  others dial %s port %d", g->host, g->port);
+	if (strcmp(g->host, g->bind_host) != 0 || g->port != g->bind_port)
+		fprintf(f, ", it listens on %s port %d", g->bind_host, g->bind_port);
+	fprintf(f, g->port ? "\n" : " (any free one)\n");
+}
+
+/* print_link: a link's options in one line, as they are written in a hostfile. */
+static void print_link(const struct pxd_hosts *h, const struct pxd_link_opts *o, FILE *f)
+{
+	static const char *const codec[] = { "none", "auto", "zlib", "lz4", "zstd" };
+
+	if (o->streams)
+		fprintf(f, "  streams: %d", o->streams);
+	else
+		fprintf(f, "  streams: auto");
+	fprintf(f, ", compress: %s", codec[o->compress]);
+	if (o->compress_level)
+		fprintf(f, ":%d", o->compress_level);
+	fprintf(f, ", security: %s, reconnect: %gs", o->plain ? "none" : "tls",
+		(double)o->reconnect_ms / 1000);
+	if (o->congestion)
+		fprintf(f, ", congestion: %s", o->congestion);
+	if (o->source_port)
+		fprintf(f, ", source_port: %d", o->source_port);
+	if (o->dial || o->dialer >= 0)
+		fprintf(f, ", dial: %s", o->dial ? o->dial : h->sites[o->dialer].name);
+	if (o->proxy) { /* without user and password */
+		const char *at = strrchr(o->proxy, '@'), *host = strstr(o->proxy, "://") + 3;
+
+		fprintf(f, ", proxy: %.*s%s", (int)(host - o->proxy), o->proxy, at ? at + 1 : host);
+	}
+	if (o->relay)
+		fprintf(f, ", relay: %s", o->relay);
+	if (o->emulate_latency_us)
+		fprintf(f, ", latency: %gms", (double)o->emulate_latency_us / 1000);
+	if (o->emulate_rate > 0)
+		fprintf(f, ", rate: %gMB/s", o->emulate_rate / 1e6);
+	fputc('\n', f);
+}
+
 void pxd_plan_print(const struct pxd_hosts *h, const struct pxd_plan *p, FILE *f)
 {
 	fprintf(f, "job: %s\njob id: %s\nranks: %d on %d site%s\nstart deadline: %g s\n",
@@ -465,10 +518,12 @@ void pxd_plan_print(const struct pxd_hosts *h, const struct pxd_plan *p, FILE *f
 		fprintf(f, "\nsite %s: ranks %d-%d, %s, daemons %s, %s\n", s->name, s->base,
 			s->base + s->ranks - 1, pxd_flavor_title(s->mpi), s->daemons_first ? "first" : "last",
 			st->form == PXD_FORM_SINGLE ? "single executable" : "MPMD");
-		fprintf(f, "  others dial %s port %d", s->host, s->port);
-		if (strcmp(s->host, s->bind_host) != 0 || s->port != s->bind_port)
-			fprintf(f, ", it listens on %s port %d", s->bind_host, s->bind_port);
-		fprintf(f, s->port ? "\n" : " (any free one)\n");
+		for (int g = 0; g < s->ngateways; g++)
+			print_gate(s, g, f);
+		if (s->buffer != PXD_BUFFER_DEFAULT)
+			fprintf(f, "  buffer %g MiB\n", (double)s->buffer / 1048576);
+		if (s->key)
+			fprintf(f, "  key in %s\n", s->key);
 		if (st->command)
 			fprintf(f, "  start: %s\n", st->command);
 		else
@@ -481,6 +536,7 @@ void pxd_plan_print(const struct pxd_hosts *h, const struct pxd_plan *p, FILE *f
 			fprintf(f, "\nlinks: default\n");
 		else
 			fprintf(f, "\nlink %s - %s\n", h->sites[l->a].name, h->sites[l->b].name);
+		print_link(h, &l->o, f);
 	}
 }
 
@@ -512,7 +568,7 @@ static void print_daemon(const struct pxd_start *s, FILE *f)
 
 static void print_part(const struct pxd_start *s, bool app, FILE *f)
 {
-	fprintf(f, "-np %d", app ? s->site->ranks : DAEMONS);
+	fprintf(f, "-np %d", app ? s->site->ranks : daemons_of(s->site));
 	print_names(s, f);
 	if (app)
 		fprintf(f, " env %s PROGRAM", s->preload);

@@ -10,7 +10,8 @@ trap 'rm -f "$bad"' EXIT
 "$B/bin/pacxrun" --help | grep -oE '(^|[ ,])--[a-z]+' | tr -d ' ,' | sort -u | while read -r opt; do
 	grep -qE "Fl -?${opt#--}|Fl \\\\-\\\\-${opt#--}|${opt}" daemon/pacxrun.1 || echo "pacxrun.1 does not describe $opt"
 done >>"$bad"
-for key in job sites name host port bind ranks mpi exe args env daemons start links between default deadlines; do
+for key in job sites name host port bind ranks mpi exe args env daemons start links between default deadlines \
+	gateways listen buffer key streams compress security tcp congestion source_port dial proxy relay reconnect emulate latency rate; do
 	grep -qw "$key" hostfiles/pacx-hostfile.5 || echo "pacx-hostfile.5 does not describe $key"
 done >>"$bad"
 grep -oE '(^|[ `(])(libpacx|daemon|scripts|hostfiles|tests)/[a-zA-Z0-9_/.*-]*[a-zA-Z0-9*]' README.md CONTRIBUTING.md | sed 's/^[^:]*:[ `(]*//' | sort -u | while read -r f; do

@@ -7,6 +7,9 @@
 #include "base/err.h"
 #include "hostfile.h"
 
+#define AB    "sites: [{name: a, ranks: 1}, {name: b, ranks: 1}]\nlinks:\n"
+#define PROXY "socks5://host:port or http://host:port, with user:password@ before the host if need be"
+
 /* Texts that must be refused, and the whole error line. */
 static const struct {
 	const char *text, *error;
@@ -79,9 +82,105 @@ static const struct {
 		"F:3:18: found 'c', expected the name of a site" },
 	{ "sites: [{name: a, ranks: 1}, {name: b, ranks: 1}]\nlinks:\n  - between: [a, a]\n",
 		"F:3:18: found 'a' twice, expected two different sites" },
-	{ "sites: [{name: a, ranks: 1}, {name: b, ranks: 1}]\nlinks:\n  - {between: [a, b], streams: 4}\n",
-		"F:3:23: found the unknown key 'streams', expected a key of a link (the nearest is "
-		"'between')" },
+	{ AB "  - {between: [a, b], steams: 4}\n",
+		"F:3:23: found the unknown key 'steams', expected a key of a link (the nearest is "
+		"'streams')" },
+	{ AB "  - {between: [a, b], streams: 65}\n",
+		"F:3:32: found '65', expected auto, or a number of streams from 1 to 64" },
+	{ AB "  - {default: , streams: 0}\n",
+		"F:3:26: found '0', expected auto, or a number of streams from 1 to 64" },
+	{ AB "  - {default: 3, streams: 1}\n",
+		"F:3:15: found '3', expected nothing after 'default:' (options are keys beside it)" },
+	{ AB "  - {default: , between: [a, b]}\n",
+		"F:3:5: found a link with both, expected either 'between' or 'default'" },
+	{ AB "  - {default: , compress: gzip}\n",
+		"F:3:27: found 'gzip', expected none, auto, zlib, zlib:1 to zlib:9, lz4, zstd, or zstd:1 to "
+		"zstd:19" },
+	{ AB "  - {default: , compress: zlib:10}\n",
+		"F:3:27: found 'zlib:10', expected none, auto, zlib, zlib:1 to zlib:9, lz4, zstd, or zstd:1 "
+		"to zstd:19" },
+	{ AB "  - {default: , compress: lz4:1}\n",
+		"F:3:27: found 'lz4:1', expected none, auto, zlib, zlib:1 to zlib:9, lz4, zstd, or zstd:1 to "
+		"zstd:19" },
+	{ AB "  - {default: , security: ssl}\n", "F:3:27: found 'ssl', expected tls or none" },
+	{ AB "  - {default: , tcp: bbr}\n", "F:3:22: found 'bbr', expected a mapping (key: value) for tcp" },
+	{ AB "  - {default: , tcp: {congestion: B/R}}\n",
+		"F:3:35: found 'B/R', expected the name of a congestion control such as cubic or bbr" },
+	{ AB "  - {default: , tcp: {source_port: 65536}}\n",
+		"F:3:36: found '65536', expected a port number from 1 to 65535, or 0 for any" },
+	{ AB "  - {between: [a, b], dial: c}\n",
+		"F:3:29: found 'c', expected 'a' or 'b', or a command with %h" },
+	{ AB "  - {default: , dial: c}\n", "F:3:23: found 'c', expected the name of a site, or a command "
+					   "with %h" },
+	{ AB "  - {default: , dial: \"ssh %h\\nx\"}\n",
+		"F:3:23: found a control character, expected the name of a site, or a command with %h" },
+	{ AB "  - {default: , dial: nc %h %p, proxy: http://h:1}\n",
+		"F:3:5: found a link with both a command in 'dial' and a 'proxy', expected one of them" },
+	{ AB "  - {default: , proxy: ftp://h:1}\n", "F:3:24: found something else, expected " PROXY },
+	{ AB "  - {default: , proxy: http://h}\n", "F:3:24: found no host:port in it, expected " PROXY },
+	{ AB "  - {default: , proxy: socks5://geheim@h:1}\n",
+		"F:3:24: found no user:password of at most 127 characters each, expected " PROXY },
+	{ AB "  - {default: , proxy: socks5://u:geheim@h:x}\n",
+		"F:3:24: found no host:port in it, expected " PROXY },
+	{ AB "  - {default: , proxy: 'http://u:a b@h:1'}\n",
+		"F:3:24: found a blank or control character in it, expected " PROXY },
+	{ AB "  - {default: , relay: gate}\n",
+		"F:3:24: found 'gate', expected host:port of a relay, or none" },
+	{ AB "  - {default: , relay: 'a b:1'}\n",
+		"F:3:24: found 'a b', expected a host name or an IP address" },
+	{ AB "  - {default: , reconnect: 60}\n", "F:3:28: found '60', expected a duration from 1ms to 168h "
+						 "such as 500ms, 120s, 2m or 1h" },
+	{ AB "  - {default: , emulate: {latency: 10}}\n",
+		"F:3:36: found '10', expected a time of at most 60s such as 500us, 10ms or 0.1s" },
+	{ AB "  - {default: , emulate: {latency: 61s}}\n",
+		"F:3:36: found '61s', expected a time of at most 60s such as 500us, 10ms or 0.1s" },
+	{ AB "  - {default: , emulate: {rate: 10MB}}\n",
+		"F:3:33: found '10MB', expected a rate from 1B/s such as 1MB/s, 64KiB/s or 10Mbit/s, or "
+		"unlimited" },
+	{ AB "  - {default: , emulate: {rate: 0MB/s}}\n",
+		"F:3:33: found '0MB/s', expected a rate from 1B/s such as 1MB/s, 64KiB/s or 10Mbit/s, or "
+		"unlimited" },
+	{ AB "  - {default: , emulate: {loss: 1}}\n",
+		"F:3:27: found the unknown key 'loss', expected a key of emulate (the nearest is 'rate')" },
+	{ "sites:\n  - {name: a, ranks: 1, listen: maybe}\n", "F:2:33: found 'maybe', expected yes or no" },
+	{ "sites:\n  - {name: a, ranks: 1, listen: no}\n  - {name: b, ranks: 1}\n"
+	  "  - {name: c, ranks: 1, listen: no}\n",
+		"F:4:33: found listen: no a second time ('a' has it in line 2), expected relay: host:port in "
+		"the link of 'a' and 'c'" },
+	{ "sites:\n  - {name: a, ranks: 1, listen: no}\n  - {name: b, ranks: 1, listen: no}\n"
+	  "links: [{default: , relay: 'r:1'}, {between: [b, a], relay: none}]\n",
+		"F:4:36: found a link without relay of 'b' and 'a', which both have listen: no, expected a "
+		"relay:" },
+	{ "sites:\n  - {name: a, ranks: 1, listen: no}\n  - {name: b, ranks: 1}\n"
+	  "links: [{between: [a, b], dial: b}]\n",
+		"F:4:33: found dial: b, but 'a' has listen: no, expected dial: a, or a relay:" },
+	{ "sites:\n  - {name: a, ranks: 1, listen: no}\n  - {name: b, ranks: 1}\n"
+	  "links: [{default: , dial: b}]\n",
+		"F:4:27: found dial: b, but 'a' has listen: no, expected dial: a, or a relay:" },
+	{ "sites:\n  - {name: a, ranks: 1, buffer: 1MiB}\n",
+		"F:2:33: found '1MiB', expected a size from 16MiB to 1024GiB (kB, MB, GB, KiB, MiB, GiB)" },
+	{ "sites:\n  - {name: a, ranks: 1, buffer: 64}\n",
+		"F:2:33: found '64', expected a size from 16MiB to 1024GiB (kB, MB, GB, KiB, MiB, GiB)" },
+	{ "sites:\n  - {name: a, ranks: 1, key: }\n", "F:2:30: found nothing, expected the path of a file" },
+	{ "sites:\n  - {name: a, ranks: 1, env: {PACX_KEY: x}}\n",
+		"F:2:31: found 'PACX_KEY', expected a variable that pacxrun does not set itself" },
+	{ "sites:\n  - {name: a, ranks: 1, gateways: []}\n",
+		"F:2:35: found an empty list, expected at least one gateway" },
+	{ "sites:\n  - {name: a, ranks: 1, gateways: [h1]}\n",
+		"F:2:36: found 'h1', expected a mapping (key: value) for a gateway" },
+	{ "sites:\n  - {name: a, ranks: 1, gateways: [{hots: h1}]}\n",
+		"F:2:37: found the unknown key 'hots', expected a key of a gateway (the nearest is 'host')" },
+	{ "sites:\n  - {name: a, ranks: 1, gateways: [{host: h1}, {port: 5}]}\n",
+		"F:2:55: found no host in a gateway of site 'a', expected host: (name or address which the "
+		"other sites dial)" },
+	{ "sites:\n  - {name: a, ranks: 1, host: h1, gateways: [{port: 5}, {port: 5}]}\n",
+		"F:2:64: found port 5 of h1 a second time (site 'a' has it), expected a port of its own for "
+		"every site of a host" },
+	{ "sites:\n  - {name: a, ranks: 1, host: h1, port: 65535, gateways: [{}, {}]}\n",
+		"F:2:63: found port 65536 for gateway 1 of site 'a', expected a port up to 65535 for every "
+		"gateway" },
+	{ "sites:\n  - {name: a, ranks: 1, host: h1, gateways: [{port: 5, bind: '0.0.0.0:0'}]}\n",
+		"F:2:62: found port 0, expected a port to listen on" },
 	{ "sites: [{name: a, ranks: 1}, {name: b, ranks: 1}]\nlinks:\n  - {}\n",
 		"F:3:5: found a link with neither, expected either 'between' or 'default'" },
 	{ "sites: [{name: a, ranks: 1}, {name: b, ranks: 1}]\nlinks:\n  - between: [a, b]\n  - between: [b, "
@@ -259,6 +358,149 @@ TEST(every_key_arrives)
 	pxd_hosts_free(h);
 }
 
+TEST(link_keys_arrive_and_are_inherited_whatever_their_order)
+{
+	struct pxd_hosts *h = parse(
+		"sites: [{name: a, ranks: 1}, {name: b, ranks: 1}, {name: c, ranks: 1}]\n"
+		"links:\n"
+		"  - {between: [c, a], streams: auto, compress: zlib, tcp: {source_port: 40000}, proxy: "
+		"none,\n"
+		"     reconnect: 5m, emulate: {rate: 12Mbit/s}, security: tls, relay: none}\n"
+		"  - {default: , streams: 4, compress: zstd:19, security: none, dial: \"ssh -W %h:%p j\",\n"
+		"     tcp: {congestion: bbr}, relay: \"[::1]:7\", reconnect: 90s,\n"
+		"     emulate: {latency: 0.5ms, rate: 1.5MiB/s}}\n"
+		"  - {between: [b, a], dial: b, compress: lz4, proxy: \"socks5://u:p@[::1]:1080\"}\n");
+	const struct pxd_link_opts *o;
+
+	CHECK_STR(why, "");
+	REQUIRE(h != NULL);
+	o = pxd_hosts_link(h, 1, 2);
+	CHECK(o == &h->link_default);
+	CHECK_INT(o->streams, 4);
+	CHECK_INT(o->compress, PXD_COMPRESS_ZSTD);
+	CHECK_INT(o->compress_level, 19);
+	CHECK(o->plain);
+	CHECK_STR(o->dial, "ssh -W %h:%p j");
+	CHECK_INT(o->dialer, -1);
+	CHECK_STR(o->congestion, "bbr");
+	CHECK_STR(o->relay, "[::1]:7");
+	CHECK_INT(o->reconnect_ms, 90000);
+	CHECK_INT(o->emulate_latency_us, 500);
+	CHECK_INT((long)o->emulate_rate, 1572864);
+	o = pxd_hosts_link(h, 0, 2);
+	CHECK(o == pxd_hosts_link(h, 2, 0));
+	CHECK_INT(o->streams, 0);
+	CHECK_INT(o->compress, PXD_COMPRESS_ZLIB);
+	CHECK_INT(o->compress_level, 0);
+	CHECK(!o->plain && !o->proxy && !o->relay);
+	CHECK_STR(o->congestion, "bbr");
+	CHECK_INT(o->source_port, 40000);
+	CHECK_STR(o->dial, "ssh -W %h:%p j");
+	CHECK_INT(o->reconnect_ms, 300000);
+	CHECK_INT(o->emulate_latency_us, 500);
+	CHECK_INT((long)o->emulate_rate, 1500000);
+	o = pxd_hosts_link(h, 0, 1);
+	CHECK_INT(o->streams, 4);
+	CHECK_INT(o->compress, PXD_COMPRESS_LZ4);
+	CHECK_INT(o->compress_level, 0);
+	CHECK_INT(o->dialer, 1);
+	CHECK(!o->dial && o->plain);
+	CHECK_STR(o->proxy, "socks5://u:p@[::1]:1080");
+	pxd_hosts_free(h);
+	h = parse("sites: [{name: a, ranks: 1}, {name: b, ranks: 1}]\n");
+	REQUIRE(h != NULL);
+	o = pxd_hosts_link(h, 0, 1);
+	CHECK(o->streams == 0 && o->compress == PXD_COMPRESS_AUTO && !o->plain && o->dialer == -1);
+	CHECK(!o->dial && !o->proxy && !o->relay && !o->congestion && o->reconnect_ms == PXD_RECONNECT_MS);
+	CHECK(o->emulate_latency_us == 0 && o->emulate_rate == 0 && h->sites[0].listen && !h->sites[0].key);
+	CHECK_UINT(h->sites[1].buffer, 256u << 20);
+	pxd_hosts_free(h);
+}
+
+TEST(who_dials_follows_dial_listen_and_relay)
+{
+	struct pxd_hosts *h =
+		parse("sites: [{name: a, ranks: 1, host: h1}, {name: b, ranks: 1, listen: no},\n"
+		      "        {name: c, ranks: 1, host: h2}, {name: d, ranks: 1, listen: no}]\n"
+		      "links:\n"
+		      "  - {between: [a, c], dial: c}\n"
+		      "  - {between: [b, d], relay: login:31001}\n"
+		      "  - {default: , dial: d}\n");
+
+	CHECK_STR(why, "");
+	REQUIRE(h != NULL);
+	CHECK(!pxd_hosts_dials(h, 0, 0, 1) && !pxd_hosts_dials(h, 0, 1, 0)); /* nobody can reach b */
+	CHECK(pxd_hosts_dials(h, 1, 0, 1) && pxd_hosts_dials(h, 1, 1, 0));
+	CHECK(!pxd_hosts_dials(h, 0, 0, 2) && !pxd_hosts_dials(h, 0, 2, 0)); /* dial: c */
+	CHECK(pxd_hosts_dials(h, 2, 0, 2) && pxd_hosts_dials(h, 2, 2, 0));
+	CHECK(pxd_hosts_dials(h, 1, 1, 3) && pxd_hosts_dials(h, 3, 1, 3)); /* both dial the relay */
+	CHECK(pxd_hosts_dials(h, 3, 0, 3) && pxd_hosts_dials(h, 3, 3, 0)); /* dial: d of the default */
+	CHECK(!pxd_hosts_dials(h, 0, 2, 3));                               /* another one's link */
+	CHECK_STR(h->sites[1].host, "127.0.0.1");
+	CHECK_INT(h->sites[1].port, 0);
+	pxd_hosts_free(h);
+	h = parse("sites: [{name: a, ranks: 1}, {name: b, ranks: 1}, {name: c, ranks: 1}]\n"
+		  "links: [{default: , dial: c}]");
+	REQUIRE(h != NULL);
+	CHECK(pxd_hosts_dials(h, 0, 0, 1) &&
+		!pxd_hosts_dials(h, 0, 1, 0)); /* c is not of this pair: who sends */
+	CHECK(!pxd_hosts_dials(h, 0, 0, 2) && pxd_hosts_dials(h, 2, 0, 2));
+	pxd_hosts_free(h);
+}
+
+TEST(gateways_take_what_they_lack_from_the_site)
+{
+	struct pxd_hosts *h =
+		parse("sites:\n"
+		      "  - {name: a, ranks: 1, gateways: [{host: n1, port: 7}, {host: n2, port: 7, bind: "
+		      "'0.0.0.0'},\n"
+		      "     {host: n2, port: 8, bind: '[::]:9'}], buffer: 1.5GiB, key: /home/me/key}\n"
+		      "  - {name: b, ranks: 1, host: m, port: 40, bind: '0.0.0.0:50', gateways: [{}, {}, "
+		      "{host: o}]}\n"
+		      "  - {name: c, ranks: 1, host: m, gateways: [{}, {}]}\n"
+		      "  - {name: d, ranks: 1, host: p, bind: 10.0.0.1}\n");
+	const struct pxd_gateway *g;
+
+	CHECK_STR(why, "");
+	REQUIRE(h != NULL);
+	REQUIRE_INT(h->sites[0].ngateways, 3);
+	CHECK_STR(h->sites[0].host, "n1");
+	CHECK_INT(h->sites[0].port, 7);
+	CHECK_STR(h->sites[0].bind_host, "n1");
+	CHECK_UINT(h->sites[0].buffer, 3u << 29);
+	CHECK_STR(h->sites[0].key, "/home/me/key");
+	g = h->sites[0].gateways;
+	CHECK_STR(g[1].bind_host, "0.0.0.0");
+	CHECK_INT(g[1].bind_port, 7);
+	CHECK_STR(g[2].bind_host, "::");
+	CHECK_INT(g[2].bind_port, 9);
+	REQUIRE_INT(h->sites[1].ngateways, 3);
+	g = h->sites[1].gateways;
+	CHECK(g[0].port == 40 && g[1].port == 41 && g[2].port == 40);
+	CHECK(g[0].bind_port == 50 && g[1].bind_port == 51 && g[2].bind_port == 50);
+	CHECK_STR(g[1].host, "m");
+	CHECK_STR(g[2].host, "o");
+	CHECK_STR(g[2].bind_host, "0.0.0.0");
+	g = h->sites[2].gateways;
+	CHECK(g[0].port == PXD_PORT_DEFAULT + 2 && g[1].port == PXD_PORT_DEFAULT + 3);
+	REQUIRE_INT(h->sites[3].ngateways, 1);
+	g = h->sites[3].gateways;
+	CHECK_STR(g[0].host, "p");
+	CHECK_STR(g[0].bind_host, "10.0.0.1");
+	CHECK(g[0].port == PXD_PORT_DEFAULT && g[0].bind_port == PXD_PORT_DEFAULT);
+	pxd_hosts_port_set(&h->sites[2], 0, 1, 2);
+	pxd_hosts_port_set(&h->sites[2], 1, 3, 4);
+	CHECK(h->sites[2].port == 1 && h->sites[2].bind_port == 2 && h->sites[2].gateways[1].bind_port == 4);
+	pxd_hosts_free(h);
+	h = parse("sites: [{name: a, ranks: 1, gateways: [{}, {}]}, {name: b, ranks: 1, port: 0, gateways: "
+		  "[{}, "
+		  "{}]}]");
+	REQUIRE(h != NULL);
+	CHECK_STR(h->sites[0].gateways[1].host, "127.0.0.1");
+	CHECK(h->sites[0].gateways[1].port == 0 && h->sites[1].gateways[1].port == 0);
+	pxd_hosts_free(h);
+}
+
 TEST(local_sites_get_any_port_and_jobs_with_a_manual_one_fixed_ports)
 {
 	struct pxd_hosts *h = parse("sites: [{name: a, ranks: 1}, {name: b, ranks: 2}]");
@@ -310,8 +552,23 @@ TEST(plan_reads_back_as_the_same_job)
 		"  - {name: \"null\", ranks: 1, host: h1, port: 7, bind: 0.0.0.0:8, daemons: first, mpi: "
 		"mpich}\n"
 		"  - {name: \"10\", ranks: 2, host: \"fe80::1%eth0\", port: 7, start: \"ssh x {app}\"}\n"
+		"  - {name: c, ranks: 2, gateways: [{host: n1, port: 7}, {host: n2, port: 8, bind: "
+		"'[::1]:9'}],\n"
+		"     buffer: 1234567.5kB, key: \"/tmp/\\u2028k\\U0001F600\u00e9y '\\\"\"}\n"
+		"  - {name: d, ranks: 1, listen: no}\n"
+		"links:\n"
+		"  - {between: [c, d], relay: none, proxy: none, streams: auto, dial: d, emulate: {rate: "
+		"unlimited}}\n"
+		"  - {between: [\"10\", c], tcp: {source_port: 0}, compress: none, dial: 'x \"%h\" \\ %p', "
+		"proxy: none}\n"
+		"  - {default: , streams: 3, compress: zlib:7, security: none, tcp: {congestion: cubic, "
+		"source_port: 5},\n"
+		"     dial: c, proxy: \"http://a:b:c@h:3\", relay: r:1, reconnect: 1.5s,\n"
+		"     emulate: {latency: 1.5ms, rate: 3kbit/s}}\n"
+		"  - {between: [\"10\", d]}\n"
 		"deadlines: {start: 1500ms}\n");
 	struct pxd_hosts *again;
+	const struct pxd_link_opts *o;
 	char *plan, *plan2;
 
 	REQUIRE(h != NULL);
@@ -328,6 +585,36 @@ TEST(plan_reads_back_as_the_same_job)
 	CHECK_STR(again->sites[1].host, "fe80::1%eth0");
 	CHECK_INT(again->deadline_start_ms, 1500);
 	CHECK(again->sites[0].daemons_first);
+	REQUIRE_INT(again->sites[2].ngateways, 2);
+	CHECK_STR(again->sites[2].gateways[1].bind_host, "::1");
+	CHECK_INT(again->sites[2].gateways[1].bind_port, 9);
+	CHECK_UINT(again->sites[2].buffer, 1234567500);
+	CHECK_STR(again->sites[2].key, "/tmp/\u2028k\U0001F600\u00e9y '\"");
+	CHECK_STR(again->sites[2].key, h->sites[2].key);
+	CHECK(!again->sites[3].listen && again->sites[3].port == 0 && again->sites[0].listen);
+	for (int a = 0; a < 4; a++) {
+		for (int b = 0; b < 4; b++) {
+			const struct pxd_link_opts *x = pxd_hosts_link(h, a, b);
+
+			o = pxd_hosts_link(again, a, b);
+			CHECK(x->streams == o->streams && x->compress == o->compress &&
+				x->compress_level == o->compress_level && x->plain == o->plain);
+			CHECK(x->source_port == o->source_port && x->dialer == o->dialer &&
+				x->reconnect_ms == o->reconnect_ms);
+			CHECK(x->emulate_latency_us == o->emulate_latency_us &&
+				!(x->emulate_rate < o->emulate_rate) && !(x->emulate_rate > o->emulate_rate));
+			CHECK_STR(o->congestion ? o->congestion : "-", x->congestion ? x->congestion : "-");
+			CHECK_STR(o->dial ? o->dial : "-", x->dial ? x->dial : "-");
+			CHECK_STR(o->proxy ? o->proxy : "-", x->proxy ? x->proxy : "-");
+			CHECK_STR(o->relay ? o->relay : "-", x->relay ? x->relay : "-");
+		}
+	}
+	o = pxd_hosts_link(again, 3, 2);
+	CHECK(o->dialer == 3 && !o->relay && !o->proxy && o->streams == 0);
+	CHECK_INT(o->emulate_latency_us, 1500);
+	CHECK_STR(pxd_hosts_link(again, 1, 2)->dial, "x \"%h\" \\ %p");
+	CHECK_STR(pxd_hosts_link(again, 0, 1)->proxy, "http://a:b:c@h:3");
+	CHECK_INT((long)pxd_hosts_link(again, 0, 1)->emulate_rate, 375);
 	plan2 = pxd_hosts_plan(again);
 	CHECK_STR(plan2, plan);
 	free(plan);
@@ -347,6 +634,9 @@ TEST(job_id_depends_on_what_makes_the_job)
 		"sites: [{name: b, ranks: 1, host: h, port: 1}, {name: a, ranks: 2, host: i, port: 2}]",
 		"{job: x, sites: [{name: a, ranks: 1, host: h, port: 1}, {name: b, ranks: 2, host: i, port: "
 		"2}]}",
+		"sites: [{name: a, ranks: 1, host: h, port: 1, gateways: [{}, {}]}, {name: b, ranks: 2, "
+		"host: "
+		"i, port: 2}]",
 	};
 	char first[PX_JOB_MAX + 1] = "";
 

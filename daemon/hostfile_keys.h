@@ -1,0 +1,35 @@
+/* hostfile_keys.h: tables of keys: what may stand in each mapping of a YAML hostfile and which function reads it.
+ *
+ * Private to hostfile*.c. Owns nothing; a function that fails has written the error line.
+ */
+#ifndef PXD_HOSTFILE_KEYS_H
+#define PXD_HOSTFILE_KEYS_H
+
+#include "hostfile_tree.h"
+
+struct pxd_reader {
+	const struct pxd_text *t;
+	struct pxd_hosts *h;
+};
+
+/* A key of a mapping. read gets the value and the object (site, link, or nothing) it belongs to. */
+struct pxd_key {
+	const char *name;
+	bool required;
+	int (*read)(struct pxd_reader *r, const struct pxd_node *value, void *object);
+};
+
+/* pxd_keys_read: check the keys of n against the table and read the values in the table's order. */
+int pxd_keys_read(struct pxd_reader *r, const struct pxd_node *n, const struct pxd_key *keys, int nkeys,
+	const char *what, void *object);
+/* pxd_key_text: a text that is not empty, into *out (new; what was there is freed). */
+int pxd_key_text(const struct pxd_reader *r, const struct pxd_node *v, const char *expected, char **out);
+/* pxd_key_line: the same without control characters, an end of line among them. */
+int pxd_key_line(const struct pxd_reader *r, const struct pxd_node *v, const char *expected, char **out);
+
+/* Values with a table of their own. */
+int pxd_hosts_links(struct pxd_reader *r, const struct pxd_node *v, void *object); /* hostfile_links.c */
+int pxd_hosts_gateways(
+	struct pxd_reader *r, const struct pxd_node *v, void *object); /* of a site; hostfile_gates.c */
+
+#endif
