@@ -54,8 +54,8 @@ LIB    = $(wildcard libpacx/*.c libpacx/coll/*.c)
 # What pacxd shares with libpacx beyond the two lowest floors.
 ATTACH = libpacx/vendor.c libpacx/attach_roles.c libpacx/yield_hook.c
 HOSTS  = $(wildcard daemon/hostfile*.c)
-RUN    = $(addprefix daemon/,pacxrun.c plan.c quote.c elf_flavor.c launch.c output.c records.c json.c descend.c guard.c feeder.c)
-PACXD  = $(filter-out $(RUN) $(HOSTS) daemon/pacxd_dispatch.c daemon/pacxlabel.c,$(wildcard daemon/*.c))
+RUN    = $(addprefix daemon/,pacxrun.c plan.c quote.c elf_flavor.c launch.c output.c records.c json.c descend.c guard.c feeder.c key.c)
+PACXD  = daemon/key.c $(filter-out $(RUN) $(HOSTS) daemon/pacxd_dispatch.c daemon/pacxlabel.c,$(wildcard daemon/*.c))
 
 plain   = $(patsubst %.c,$(B)/obj/plain/%.o,$(1))
 vendored = $(patsubst %.c,$(B)/obj/$(2)/%.o,$(1))
@@ -78,7 +78,7 @@ $(B)/lib/pacx/pacxlabel: $(call plain,daemon/pacxlabel.c $(BASE))
 $(PROGRAMS):
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  LINK    $@")
-	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(UV) $(YAML) -ldl -pthread
+	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(UV) $(YAML) $(SSL) -ldl -pthread
 
 # One library and one daemon per vendor MPI. gen/VENDOR holds the table of native functions and the wrappers.
 define vendor_rules

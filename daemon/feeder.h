@@ -8,11 +8,12 @@
 #define PXD_FEEDER_H
 
 struct pxd_feeder {
-	int from, to;     /* descriptors; to is closed at the end */
+	int from, to;     /* descriptors; to is closed at the end; from = -1: only the first line */
 	const char *fifo; /* opened here, which blocks until the rank opens it */
+	const char *first; /* a line to be written before everything else, NULL = none */
 };
 
-/* pxd_feeder_run: thread body; arg is a struct pxd_feeder. SIGPIPE and SIGTTIN must be ignored. */
+/* pxd_feeder_run: thread body; arg is a struct pxd_feeder from malloc, freed here. SIGPIPE and SIGTTIN must be ignored. */
 void pxd_feeder_run(void *arg);
 
 #endif

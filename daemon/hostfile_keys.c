@@ -59,7 +59,7 @@ int pxd_keys_read(struct pxd_reader *r, const struct pxd_node *n, const struct p
 	return 0;
 }
 
-int pxd_key_text(const struct pxd_reader *r, const struct pxd_node *v, const char *expected, char **out)
+int pxd_keyed_text(const struct pxd_reader *r, const struct pxd_node *v, const char *expected, char **out)
 {
 	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, expected);
 	char *copy;
@@ -78,7 +78,7 @@ int pxd_key_text(const struct pxd_reader *r, const struct pxd_node *v, const cha
 
 int pxd_key_line(const struct pxd_reader *r, const struct pxd_node *v, const char *expected, char **out)
 {
-	int rc = pxd_key_text(r, v, expected, out);
+	int rc = pxd_keyed_text(r, v, expected, out);
 
 	if (rc < 0)
 		return rc;

@@ -22,8 +22,8 @@ struct pxd_key {
 /* pxd_keys_read: check the keys of n against the table and read the values in the table's order. */
 int pxd_keys_read(struct pxd_reader *r, const struct pxd_node *n, const struct pxd_key *keys, int nkeys,
 	const char *what, void *object);
-/* pxd_key_text: a text that is not empty, into *out (new; what was there is freed). */
-int pxd_key_text(const struct pxd_reader *r, const struct pxd_node *v, const char *expected, char **out);
+/* pxd_keyed_text: a text that is not empty, into *out (new; what was there is freed). */
+int pxd_keyed_text(const struct pxd_reader *r, const struct pxd_node *v, const char *expected, char **out);
 /* pxd_key_line: the same without control characters, an end of line among them. */
 int pxd_key_line(const struct pxd_reader *r, const struct pxd_node *v, const char *expected, char **out);
 

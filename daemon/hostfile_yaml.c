@@ -130,12 +130,12 @@ static int site_exe(struct pxd_reader *r, const struct pxd_node *v, void *object
 {
 	struct pxd_site *s = object;
 
-	return pxd_key_text(r, v, "the path of a program", &s->exe);
+	return pxd_keyed_text(r, v, "the path of a program", &s->exe);
 }
 
 static int site_prefix(struct pxd_reader *r, const struct pxd_node *v, void *object)
 {
-	return pxd_key_text(
+	return pxd_keyed_text(
 		r, v, "the directory in which PACX is installed", &((struct pxd_site *)object)->prefix);
 }
 
@@ -148,7 +148,7 @@ static int site_start(struct pxd_reader *r, const struct pxd_node *v, void *obje
 		s->manual = true;
 		return 0;
 	}
-	return pxd_key_text(r, v, "a start command, or manual", &s->start);
+	return pxd_keyed_text(r, v, "a start command, or manual", &s->start);
 }
 
 static int site_args(struct pxd_reader *r, const struct pxd_node *v, void *object)
@@ -296,7 +296,7 @@ static int hosts_job(struct pxd_reader *r, const struct pxd_node *v, void *objec
 	int rc;
 
 	(void)object;
-	rc = pxd_key_text(r, v, "the name of the job", &r->h->job);
+	rc = pxd_keyed_text(r, v, "the name of the job", &r->h->job);
 	if (rc < 0)
 		return rc;
 	if (strlen(r->h->job) > PX_JOB_MAX)

@@ -344,21 +344,25 @@ static int stream_init(struct stream *s, struct launch *l, struct pxd_output *to
 	return 0;
 }
 
-/* env_join: our environment with the site's variables in front of equal names. NULL = out of memory. */
-static char **env_join(const struct pxd_start *st)
+/* env_join: our environment with the site's variables in front of equal names, and the key (PACX_KEY=...) unless it goes
+ * another way. NULL = out of memory. */
+static char **env_join(const struct pxd_start *st, char *key)
 {
 	size_t n = 0, used = 0;
 	char **list;
 
 	while (environ[n])
 		n++;
-	list = calloc(n + (size_t)st->nenv + 1, sizeof *list);
+	list = calloc(n + (size_t)st->nenv + 2, sizeof *list);
 	if (!list)
 		return NULL;
+	if (*key)
+		list[used++] = key;
 	for (int k = 0; k < st->nenv; k++)
 		list[used++] = st->env[k];
 	for (size_t i = 0; i < n; i++) {
-		bool replaced = strncmp(environ[i], "PACX_HOSTFILE=", 14) == 0;
+		bool replaced = strncmp(environ[i], "PACX_HOSTFILE=", 14) == 0 ||
+				strncmp(environ[i], "PACX_KEY=", 9) == 0;
 
 		for (int k = 0; k < st->nenv && !replaced; k++) {
 			size_t name = strcspn(st->env[k], "=") + 1;
@@ -377,14 +381,19 @@ static int stdin_choose(const struct launch *l, const struct pxd_start *st, stru
 {
 	int ends[2];
 
-	*feed = (struct pxd_feeder){ 0, -1, NULL };
-	if (st->site->base != 0)
+	*feed = (struct pxd_feeder){ .from = 0, .to = -1 };
+	if (st->key_stdin && l->o->key) {
+		feed->first = l->o->key;
+		if (st->site->base != 0)
+			feed->from = -1;
+	} else if (st->site->base != 0) {
 		return -1;
+	}
 	if (st->fifo_stdin) {
 		feed->fifo = l->o->stdin_fifo;
 		return -1;
 	}
-	if (!isatty(0))
+	if (!isatty(0) && !feed->first)
 		return 0;
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -1;
@@ -394,23 +403,29 @@ static int stdin_choose(const struct launch *l, const struct pxd_start *st, stru
 
 static int site_start(struct launch *l, struct site_run *s)
 {
-	static struct pxd_feeder feed; /* one site has rank 0; the thread outlives this call */
-	static uv_thread_t thread;
+	struct pxd_feeder *feed = calloc(1, sizeof *feed); /* the thread outlives this call */
+	uv_thread_t thread;
+	char key[PXD_KEY_TEXT + 16] = "";
 	char guard[4096], ppid[32];
 	char *argv[] = { guard, "--guard", "-p", ppid, "--", "/bin/sh", "-c", s->start->command, NULL };
-	char **env = env_join(s->start);
+	char **env;
 	uv_stdio_container_t stdio[3] = { 0 };
 	uv_process_options_t po = { 0 };
-	struct pxd_feeder f;
 	int in, rc;
 
-	if (!env)
+	if (l->o->key && !s->start->key_stdin)
+		snprintf(key, sizeof key, "PACX_KEY=%s", l->o->key);
+	env = env_join(s->start, key);
+	if (!env || !feed) {
+		free(env);
+		free(feed);
 		return UV_ENOMEM;
+	}
 	snprintf(guard, sizeof guard, "%s/bin/pacxrun", l->o->prefix);
 	snprintf(ppid, sizeof ppid, "%ld", (long)getpid());
 	stream_init(&s->out, l, &l->out, l->stats != NULL);
 	stream_init(&s->err, l, &l->err, false);
-	in = stdin_choose(l, s->start, &f);
+	in = stdin_choose(l, s->start, feed);
 	stdio[0].flags = in >= 0 ? UV_INHERIT_FD : UV_IGNORE; /* libuv opens /dev/null for 0 */
 	stdio[0].data.fd = in;
 	stdio[1].flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE;
@@ -427,9 +442,11 @@ static int site_start(struct launch *l, struct site_run *s)
 	s->process.data = s;
 	rc = uv_spawn(&l->loop, &s->process, &po);
 	free(env);
+	pxd_key_wipe(key, sizeof key);
 	if (in > 0)
 		close(in);
 	if (rc < 0) {
+		free(feed);
 		say("cannot start site '%s': %s: %s", s->start->site->name, guard, uv_strerror(rc));
 		uv_close((uv_handle_t *)&s->process, site_closed);
 		stream_end(&s->out);
@@ -438,10 +455,10 @@ static int site_start(struct launch *l, struct site_run *s)
 	}
 	s->running = true;
 	l->running++;
-	if (f.fifo || f.to >= 0) {
-		feed = f;
-		uv_thread_create(&thread, pxd_feeder_run, &feed);
-	}
+	if (!feed->fifo && feed->to < 0)
+		free(feed);
+	else if (uv_thread_create(&thread, pxd_feeder_run, feed) < 0)
+		return UV_EAGAIN;
 	uv_read_start((uv_stream_t *)&s->out.pipe, stream_alloc, stream_read);
 	uv_read_start((uv_stream_t *)&s->err.pipe, stream_alloc, stream_read);
 	return 0;

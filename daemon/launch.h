@@ -13,6 +13,7 @@ struct pxd_launch_options {
 	int only;           /* index of the one site to start, -1 = all that are not by hand */
 	bool verbose;
 	const char *stats;      /* file for --stats, or NULL */
+	const char *key;        /* text of the job's key, NULL = none is needed */
 	const char *stdin_fifo; /* FIFO through which global rank 0 gets standard input, or NULL */
 };
 

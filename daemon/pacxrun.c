@@ -27,7 +27,7 @@
 #define EXIT_USAGE 2
 
 struct options {
-	const char *file, *counts, *mpi, *site, *stats, *daemons, *form, *timeout;
+	const char *file, *counts, *mpi, *site, *stats, *daemons, *form, *timeout, *key;
 	const char *buffer, **links; /* [nlinks] --link */
 	int nlinks;
 	bool env, label, check, verbose;
@@ -47,6 +47,7 @@ static const char usage_text[] =
 	"      --form W         start as mpmd (default) or single executable\n"
 	"      --link TEXT      with -n: options of all links, such as 'streams: 4, compress: none'\n"
 	"      --buffer SIZE    with -n: memory of each relay daemon, such as 256MiB\n"
+	"      --key FILE       the job's key (made by pacxctl keygen), when not all sites get it from pacxrun\n"
 	"      --site NAME      start only this site of the hostfile\n"
 	"      --env            with --site: print its environment for a start by hand\n"
 	"      --timeout T      start deadline, such as 120s\n"
@@ -73,6 +74,7 @@ static int options_read(int argc, char **argv, struct options *o)
 		TIMEOUT,
 		LINK,
 		BUFFER,
+		KEY,
 		VERSION,
 		HELP
 	};
@@ -89,6 +91,7 @@ static int options_read(int argc, char **argv, struct options *o)
 		{ "timeout", required_argument, NULL, TIMEOUT },
 		{ "link", required_argument, NULL, LINK },
 		{ "buffer", required_argument, NULL, BUFFER },
+		{ "key", required_argument, NULL, KEY },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "version", no_argument, NULL, VERSION },
 		{ "help", no_argument, NULL, HELP },
@@ -139,6 +142,9 @@ static int options_read(int argc, char **argv, struct options *o)
 			break;
 		case BUFFER:
 			o->buffer = optarg;
+			break;
+		case KEY:
+			o->key = optarg;
 			break;
 		case VERSION:
 			printf("pacxrun %s\n", PX_VERSION_TEXT);
@@ -471,11 +477,27 @@ static const char *fifo_make(const struct pxd_hosts *h)
 	return mkfifo(fifo_path, 0600) == 0 ? fifo_path : NULL;
 }
 
+/* key_text: the job's key as text, or NULL when no link needs one. */
+static int key_text(const struct pxd_hosts *h, const struct options *o, char text[PXD_KEY_TEXT], const char **out,
+	char *why, size_t cap)
+{
+	uint8_t key[PXD_KEY_SIZE];
+	bool needed;
+	int rc = pxd_plan_key(h, o->key, !o->site, key, &needed, why, cap);
+
+	if (rc == 0 && needed) {
+		pxd_key_text(key, text);
+		*out = text;
+	}
+	pxd_key_wipe(key, sizeof key);
+	return rc;
+}
+
 static int run(struct pxd_hosts *h, const struct options *o, struct pxd_plan_options *po)
 {
 	struct pxd_launch_options lo = { .prefix = po->prefix, .verbose = o->verbose, .stats = o->stats };
 	struct pxd_plan *p = NULL;
-	char why[PXD_WHY];
+	char why[PXD_WHY], key[PXD_KEY_TEXT] = "";
 	int code = EXIT_USAGE, self;
 
 	lo.only = self = o->site ? pxd_hosts_find(h, o->site) : -1;
@@ -504,7 +526,10 @@ static int run(struct pxd_hosts *h, const struct options *o, struct pxd_plan_opt
 				o->site);
 			goto done;
 		}
+		if (key_text(h, o, key, &lo.key, why, sizeof why) < 0)
+			goto fail;
 		code = pxd_launch_run(h, p, &lo);
+		pxd_key_wipe(key, sizeof key);
 	}
 	goto done;
 fail:

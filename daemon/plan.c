@@ -268,6 +268,12 @@ static int command_fill(const struct pxd_plan_options *o, struct pxd_start *st, 
 	struct words exe = { 0 }, args = { 0 }, app = { 0 }, pacxd = { 0 }, all = { 0 };
 	struct words ranks = { 0 }, daemons = { 0 }, procs = { 0 }, libw = { 0 }, guard = { 0 }, mpi = { 0 };
 	char *site[] = { s->name, NULL }, *host[] = { s->host, NULL };
+	/* Open MPI hands variables to other nodes by name; that list and -x exclude each other. */
+	char *key[] = { "sh", "-c",
+		s->mpi == PX_MPI_MPICH || strstr(template, " -x ")
+			? "IFS= read -r PACX_KEY; export PACX_KEY; exec \"$@\""
+			: "IFS= read -r PACX_KEY; export PACX_KEY; export OMPI_MCA_mca_base_env_list=PACX_KEY; exec \"$@\"",
+		"sh", NULL };
 	char bad[PXD_HOLE_MAX];
 	const char *near;
 	int rc;
@@ -326,6 +332,7 @@ static int command_fill(const struct pxd_plan_options *o, struct pxd_start *st, 
 			{ "lib", libw.list },
 			{ "env", all.list },
 			{ "guard", guard.list },
+			{ "key", key },
 			/* In the classic form {exe} has always meant the whole of it. */
 			{ "exe", s->classic ? app.list : exe.list },
 		};
@@ -365,6 +372,94 @@ static enum pxd_form form_of(const struct pxd_site *s, const struct pxd_plan_opt
 	return o->form == PXD_FORM_AUTO ? PXD_FORM_MPMD : o->form; /* a script: it decides */
 }
 
+/* Does the site need the job's key? */
+static bool site_secure(const struct pxd_hosts *h, int site)
+{
+	for (int i = 0; i < h->nsites; i++)
+		if (i != site && !pxd_hosts_link(h, site, i)->plain)
+			return true;
+	return false;
+}
+
+/* key_hole: a start command that goes to another machine gets the key as the first line of its standard input: {key}
+ * stands before the launcher there. Put in where the user has not. *out is new. */
+static int key_hole(const struct pxd_site *s, const char *template, char **out, char *why, size_t cap)
+{
+	static const char *const launchers[] = { "mpirun", "mpiexec", "orterun", "srun", "aprun" };
+	const char *at = NULL;
+
+	*out = NULL;
+	if (strstr(template, " -t")) {
+		snprintf(why, cap,
+			"site '%s': its start command makes a terminal (-t), which would show the job's key; leave -t away, or put the "
+			"key into a file there and name it with key:",
+			s->name);
+		return PX_ECONF;
+	}
+	if (pxd_template_has(template, "key")) {
+		*out = strdup(template);
+		return *out ? 0 : PX_ENOMEM;
+	}
+	for (size_t i = 0; i < sizeof launchers / sizeof launchers[0] && !at; i++)
+		at = strstr(template, launchers[i]);
+	if (!at) {
+		snprintf(why, cap,
+			"site '%s': its start command goes to another machine, and names no launcher that is known; put {key} "
+			"before the launcher there, where the job's key is read from standard input (or key: FILE, or security: none)",
+			s->name);
+		return PX_ECONF;
+	}
+	while (at > template && !strchr(" \t'\"", at[-1])) /* the directory belongs to it */
+		at--;
+	return asprintf(out, "%.*s{key} %s", (int)(at - template), template, at) < 0 ? PX_ENOMEM : 0;
+}
+
+int pxd_plan_key(const struct pxd_hosts *h, const char *file, bool starts_all, uint8_t key[PXD_KEY_SIZE], bool *needed,
+	char *why, size_t cap)
+{
+	const char *manual = NULL, *there = NULL;
+
+	*needed = false;
+	for (int i = 0; i < h->nsites; i++) {
+		const struct pxd_site *s = &h->sites[i];
+
+		if (!site_secure(h, i))
+			continue;
+		*needed = true;
+		if (s->manual && !manual)
+			manual = s->name;
+		if (s->key && access(s->key, F_OK) == 0 && !there)
+			there = s->key;
+		if (s->key && !manual)
+			manual = s->name; /* it has a key of its own, so a fresh one would not fit */
+	}
+	if (!*needed)
+		return 0;
+	if (file || getenv("PACX_KEY_FILE"))
+		return pxd_key_load(file ? file : getenv("PACX_KEY_FILE"), key, why, cap);
+	if (getenv("PACX_KEY")) {
+		if (pxd_key_parse(getenv("PACX_KEY"), key) == 0)
+			return 0;
+		snprintf(why, cap, "PACX_KEY does not hold a key of 64 hexadecimal digits");
+		return PX_ECONF;
+	}
+	if (there)
+		return pxd_key_load(there, key, why, cap);
+	if (manual || !starts_all) {
+		snprintf(why, cap,
+			"the sites need one key for their encrypted links, and %s%s%s; make one with: pacxctl keygen "
+			"FILE, copy it to each site with mode 600, name it there with key: (or PACX_KEY_FILE) and here with --key FILE; "
+			"or write security: none",
+			manual ? "site '" : "pacxrun does not start all of them", manual ? manual : "",
+			manual ? "' does not get it from pacxrun" : "");
+		return PX_ECONF;
+	}
+	if (pxd_key_make(key) == 0)
+		return 0;
+	snprintf(why, cap, "cannot make a key: no random numbers");
+	return PX_EIO;
+}
+
 static int start_make(const struct pxd_hosts *h, int i, const struct pxd_plan_options *o, const char *plan,
 	struct pxd_start *st, char *why, size_t cap)
 {
@@ -398,6 +493,14 @@ static int start_make(const struct pxd_hosts *h, int i, const struct pxd_plan_op
 		rc = start_default(s, o, &template, why, cap);
 	else if (wanted && !(template = strdup(s->start)))
 		rc = PX_ENOMEM;
+	if (rc >= 0 && template && st->remote && !s->key && site_secure(h, i)) {
+		char *with = NULL;
+
+		rc = key_hole(s, template, &with, why, cap);
+		free(template);
+		template = with;
+		st->key_stdin = rc >= 0;
+	}
 	if (rc >= 0 && template)
 		rc = command_fill(o, st, template, s->prefix ? s->prefix : o->prefix, lib, &env, why, cap);
 	if (rc >= 0) {

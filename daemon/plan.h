@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "hostfile.h"
+#include "key.h"
 
 struct pxd_plan_options {
 	char **program;     /* argv of the application, NULL-terminated */
@@ -25,6 +26,7 @@ struct pxd_start {
 	enum pxd_form form;
 	bool remote;     /* goes through ssh or the like */
 	bool fifo_stdin; /* global rank 0 reads options.stdin_fifo */
+	bool key_stdin;  /* the start command reads the job's key as the first line of its standard input */
 	char *command;   /* for /bin/sh -c; NULL = by hand */
 	char **env;      /* NAME=VALUE of PACX_ and the site, NULL-terminated */
 	int nenv;
@@ -42,6 +44,11 @@ int pxd_plan_flavors(struct pxd_hosts *h, const struct pxd_plan_options *o, char
 int pxd_plan_make(const struct pxd_hosts *h, const struct pxd_plan_options *o, struct pxd_plan **out,
 	char *why, size_t cap);
 void pxd_plan_free(struct pxd_plan *p);
+/* pxd_plan_key: the job's key, for whatever needs one: from `file` (--key), from PACX_KEY or PACX_KEY_FILE, from the
+ * `key:` of a site that is here, else a fresh one, which needs that pacxrun starts all sites. *needed: some link has TLS. 0, or
+ * PX_ECONF with a sentence in why. */
+int pxd_plan_key(const struct pxd_hosts *h, const char *file, bool starts_all, uint8_t key[PXD_KEY_SIZE], bool *needed,
+	char *why, size_t cap);
 /* pxd_plan_print: what --check shows. */
 void pxd_plan_print(const struct pxd_hosts *h, const struct pxd_plan *p, FILE *f);
 /* pxd_plan_print_env: "export NAME='VALUE'" lines for a start by hand, and the launcher's command as a

@@ -143,6 +143,16 @@ static void world_make(void)
 	free(grank);
 }
 
+/* The job's key is the daemons' affair. */
+static void key_forget(void)
+{
+	char *key = getenv("PACX_KEY");
+
+	if (key)
+		memset(key, 0, strlen(key));
+	unsetenv("PACX_KEY");
+}
+
 static void start(pid_t parent)
 {
 	char who[96];
@@ -150,6 +160,7 @@ static void start(pid_t parent)
 	snprintf(who, sizeof who, "pacx[%s]", getenv("PACX_SITE"));
 	px_log_init(who, PX_LOG_INFO);
 	px_vendor_seal();
+	key_forget();
 	/* The launcher's process on this node is our parent: when it dies nobody is left to end us. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)

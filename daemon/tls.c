@@ -1,0 +1,646 @@
+/* tls.c: Design: OpenSSL between two buffers of ours.
+ *
+ * OpenSSL makes one write(2) per record of 16 KiB and two read(2) per record; our BIO gathers what it writes in `out`
+ * and hands it to the kernel in one send, and reads far ahead into `in`.
+ *
+ *  1. Bytes are reported as written only when their records have left `out` for the kernel: the caller need not know
+ *     of `out`, and a writer that has nothing more to write has nothing left to flush. Until then they are `held`: the
+ *     call that encrypted them says WANT_WRITE, and the next one, which begins with the same bytes by contract,
+ *     flushes, and reports them without looking at them.
+ *  2. What `in` holds when SSL_read says WANT_READ is nothing: the BIO asks the socket only when `in` is empty. So a
+ *     nonempty `in` means that a read can go on.
+ *  3. Before the handshake is done a peer is a stranger: it may send SHAKE_MAX bytes, and no buffer grows.
+ *  4. The handshake is good only with our PSK: no certificate exists, the client takes none, and both check that the
+ *     PSK was used (SSL_session_reused).
+ *  5. After the first error every call returns it again (dead).
+ */
+#include "tls.h"
+
+#include <errno.h>
+#include <openssl/core_names.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/kdf.h>
+#include <openssl/params.h>
+#include <openssl/ssl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "err.h"
+
+#define RECORD     16384          /* plaintext of the largest record */
+#define BATCH      (8 * RECORD)   /* plaintext that is encrypted before one send */
+#define OUT_MAX    (BATCH + 8192) /* and its records, of whatever sizes: see gather_next */
+#define OUT_MIN    4096
+#define IN_MIN     4096
+#define IN_MAX     (8 * RECORD)
+#define SHAKE_MAX  16384 /* bytes from a peer that has not proved anything; a handshake takes 400 */
+#define IDENTITY   64
+#define SITES_LAST 65535
+#define CONTEXT    "pacx"
+/* RFC 8446, 5.5: AES-GCM is good for 2^24.5 records of 16 KiB per key. */
+#define REKEY (UINT64_C(1) << 23)
+#define SUITE 0x13, 0x01 /* TLS_AES_128_GCM_SHA256: gives the PSK its hash */
+
+struct pxd_tls_ctx {
+	SSL_CTX *ssl;
+	BIO_METHOD *bio;
+	uint8_t key[PXD_KEY_SIZE];
+	uint8_t jobhash[PX_JOBHASH_SIZE];
+	char jobhex[2 * PX_JOBHASH_SIZE + 1];
+	int self;
+};
+
+struct half {
+	uint8_t *mem;
+	size_t size, head, tail;
+};
+
+struct pxd_tls {
+	struct pxd_tls_ctx *ctx;
+	SSL *ssl;
+	int fd;
+	int peer;  /* proved */
+	int other; /* whom we dial, or what the identity of a dialler says */
+	bool server, shaken;
+	int dead; /* PXD_TLS_EOF or PXD_TLS_ERROR once it has happened */
+	struct half in, out;
+	size_t held;      /* rule 1 */
+	uint64_t seen;    /* bytes of the handshake */
+	uint64_t records; /* with the present key for writing, at least */
+	uint8_t *gather;  /* [RECORD], for short pieces */
+	char identity[IDENTITY];
+	char why[240];
+};
+
+static int fail(struct pxd_tls *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static int fail(struct pxd_tls *t, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (!t->why[0])
+		vsnprintf(t->why, sizeof t->why, fmt, ap);
+	va_end(ap);
+	return t->dead = PXD_TLS_ERROR;
+}
+
+/* half_room: at least n bytes behind tail, not more than max in all. */
+static bool half_room(struct half *h, size_t n, size_t max)
+{
+	size_t size = h->size;
+	uint8_t *mem;
+
+	if (h->head == h->tail)
+		h->head = h->tail = 0;
+	if (h->size - h->tail >= n)
+		return true;
+	if (h->head > 0) {
+		memmove(h->mem, h->mem + h->head, h->tail - h->head);
+		h->tail -= h->head;
+		h->head = 0;
+	}
+	while (size - h->tail < n)
+		size = size ? 2 * size : OUT_MIN;
+	if (size > max)
+		size = max;
+	if (size > h->size) {
+		mem = realloc(h->mem, size);
+		if (!mem)
+			return false;
+		h->mem = mem;
+		h->size = size;
+	}
+	return h->size - h->tail >= n;
+}
+
+/* out_flush: 0 = nothing left, or want. */
+static int out_flush(struct pxd_tls *t)
+{
+	struct half *o = &t->out;
+
+	while (o->head < o->tail) {
+		ssize_t n = send(t->fd, o->mem + o->head, o->tail - o->head, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n >= 0)
+			o->head += (size_t)n;
+		else if (errno == EAGAIN || errno == EWOULDBLOCK)
+			return PXD_TLS_WANT_WRITE;
+		else if (errno != EINTR)
+			return fail(t, "%s", strerror(errno));
+	}
+	o->head = o->tail = 0;
+	return 0;
+}
+
+static int bio_write(BIO *b, const char *data, int n)
+{
+	struct pxd_tls *t = BIO_get_data(b);
+
+	BIO_clear_retry_flags(b);
+	if (n <= 0)
+		return 0;
+	/* A peer that makes us answer but never reads: wait for it. */
+	if (!half_room(&t->out, (size_t)n, OUT_MAX)) {
+		if (out_flush(t) == PXD_TLS_WANT_WRITE)
+			BIO_set_retry_write(b);
+		if (BIO_should_retry(b) || !half_room(&t->out, (size_t)n, OUT_MAX))
+			return -1;
+	}
+	memcpy(t->out.mem + t->out.tail, data, (size_t)n);
+	t->out.tail += (size_t)n;
+	return n;
+}
+
+static int bio_read(BIO *b, char *data, int want)
+{
+	struct pxd_tls *t = BIO_get_data(b);
+	struct half *i = &t->in;
+	size_t n = (size_t)want;
+
+	BIO_clear_retry_flags(b);
+	if (want <= 0)
+		return 0;
+	if (i->head == i->tail) {
+		ssize_t got;
+
+		i->head = i->tail = 0;
+		if (!t->shaken && t->seen >= SHAKE_MAX) {
+			fail(t, "more than %d bytes before the end of the handshake", SHAKE_MAX);
+			return -1;
+		}
+		if (!half_room(i, IN_MIN, IN_MAX)) {
+			fail(t, "out of memory");
+			return -1;
+		}
+		do
+			got = recv(t->fd, i->mem, i->size, MSG_DONTWAIT);
+		while (got < 0 && errno == EINTR);
+		if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+			BIO_set_retry_read(b);
+			return -1;
+		}
+		if (got <= 0) {
+			fail(t, "%s",
+				got < 0     ? strerror(errno)
+				: t->shaken ? "the connection was cut"
+				: t->server ? "the dialler closed the connection during the handshake"
+					    : "the other side closed the connection during the handshake");
+			return (int)got;
+		}
+		i->tail = (size_t)got;
+		if (!t->shaken)
+			t->seen += (uint64_t)got;
+		else if (i->tail == i->size && i->size < IN_MAX) /* much is coming */
+			half_room(i, i->size, IN_MAX);
+	}
+	if (n > i->tail - i->head)
+		n = i->tail - i->head;
+	memcpy(data, i->mem + i->head, n);
+	i->head += n;
+	return (int)n;
+}
+
+static long bio_ctrl(BIO *b, int cmd, long num, void *ptr)
+{
+	struct pxd_tls *t = BIO_get_data(b);
+
+	(void)num;
+	(void)ptr;
+	if (cmd != BIO_CTRL_FLUSH)
+		return cmd == BIO_CTRL_PUSH || cmd == BIO_CTRL_POP ? 1 : 0;
+	BIO_clear_retry_flags(b);
+	switch (out_flush(t)) {
+	case 0:
+		return 1;
+	case PXD_TLS_WANT_WRITE:
+		BIO_set_retry_write(b);
+		return -1;
+	default:
+		return -1;
+	}
+}
+
+/* ssl_fail: from OpenSSL's result to ours. */
+static int ssl_fail(struct pxd_tls *t, int rc)
+{
+	unsigned long e;
+	const char *text;
+
+	switch (SSL_get_error(t->ssl, rc)) {
+	case SSL_ERROR_WANT_READ:
+		return PXD_TLS_WANT_READ;
+	case SSL_ERROR_WANT_WRITE:
+		return PXD_TLS_WANT_WRITE;
+	case SSL_ERROR_ZERO_RETURN:
+		snprintf(t->why, sizeof t->why, "the other side has ended the connection");
+		return t->dead = PXD_TLS_EOF;
+	default:
+		break;
+	}
+	if (t->dead) /* the BIO has said why */
+		return t->dead;
+	e = ERR_peek_error();
+	text = e ? ERR_reason_error_string(e) : NULL;
+	switch (ERR_GET_REASON(e)) {
+	case SSL_R_BINDER_DOES_NOT_VERIFY:
+		return fail(t, "the dialler, which says it is site %d, has another key", t->other);
+	case SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM:
+	case SSL_R_NO_SHARED_CIPHER:
+		return fail(t, "the dialler offers no key of this job: no site of it");
+	case SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER:
+	case SSL_R_TLSV1_ALERT_DECRYPT_ERROR:
+		if (!t->server && !t->shaken)
+			return fail(t, "the other side has another key");
+		break;
+	case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
+		if (!t->server && !t->shaken)
+			return fail(t,
+				"the other side refuses our identity: it belongs to another job, or is "
+				"another site");
+		break;
+	case SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC:
+	case SSL_R_BAD_RECORD_TYPE:
+		if (t->shaken)
+			return fail(t, "what came was changed on the way (%s)", text ? text : "TLS");
+		break;
+	default:
+		break;
+	}
+	return fail(t, "TLS: %s", text ? text : "unknown error");
+}
+
+static int dead_again(const struct pxd_tls *t)
+{
+	return t->dead;
+}
+
+/* psk_make: the key of the ordered pair as a session that OpenSSL takes for a PSK. NULL: out of memory. */
+static SSL_SESSION *psk_make(SSL *ssl, const struct pxd_tls_ctx *c, int dialler, int listener)
+{
+	static const unsigned char suite[] = { SUITE };
+	const SSL_CIPHER *cipher = SSL_CIPHER_find(ssl, suite);
+	uint8_t psk[PXD_KEY_SIZE];
+	char info[64];
+	EVP_KDF *kdf = EVP_KDF_fetch(NULL, "HKDF", NULL);
+	EVP_KDF_CTX *k = kdf ? EVP_KDF_CTX_new(kdf) : NULL;
+	SSL_SESSION *s = SSL_SESSION_new();
+	int n = snprintf(info, sizeof info, "pacx1 link dialler=%d listener=%d", dialler, listener);
+	OSSL_PARAM params[] = {
+		OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, (char[]){ "SHA256" }, 0),
+		OSSL_PARAM_construct_octet_string(
+			OSSL_KDF_PARAM_KEY, (void *)(uintptr_t)c->key, sizeof c->key),
+		OSSL_PARAM_construct_octet_string(
+			OSSL_KDF_PARAM_SALT, (void *)(uintptr_t)c->jobhash, sizeof c->jobhash),
+		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, info, (size_t)n),
+		OSSL_PARAM_construct_end(),
+	};
+	bool good = cipher && k && s && EVP_KDF_derive(k, psk, sizeof psk, params) == 1 &&
+		    SSL_SESSION_set1_master_key(s, psk, sizeof psk) && SSL_SESSION_set_cipher(s, cipher) &&
+		    SSL_SESSION_set_protocol_version(s, TLS1_3_VERSION) &&
+		    SSL_SESSION_set1_id_context(s, (const unsigned char *)CONTEXT, sizeof CONTEXT - 1);
+
+	pxd_key_wipe(psk, sizeof psk);
+	EVP_KDF_CTX_free(k); /* wipes its copy */
+	EVP_KDF_free(kdf);
+	if (good)
+		return s;
+	SSL_SESSION_free(s);
+	return NULL;
+}
+
+static void identity_make(const struct pxd_tls_ctx *c, int dialler, int listener, char text[IDENTITY])
+{
+	snprintf(text, IDENTITY, "pacx1 %s %d %d", c->jobhex, dialler, listener);
+}
+
+static int psk_use(SSL *ssl, const EVP_MD *md, const unsigned char **id, size_t *len, SSL_SESSION **out)
+{
+	struct pxd_tls *t = SSL_get_app_data(ssl);
+
+	(void)md; /* both suites have SHA-256 */
+	*out = psk_make(ssl, t->ctx, t->ctx->self, t->other);
+	*id = (const unsigned char *)t->identity;
+	*len = strlen(t->identity);
+	if (!*out)
+		fail(t, "out of memory");
+	return *out != NULL;
+}
+
+/* psk_find: the identity is a stranger's text. Without a session the handshake fails for want of a certificate. */
+static int psk_find(SSL *ssl, const unsigned char *id, size_t len, SSL_SESSION **out)
+{
+	struct pxd_tls *t = SSL_get_app_data(ssl);
+	char text[IDENTITY], job[2 * PX_JOBHASH_SIZE + 1], again[IDENTITY];
+	long dialler, listener;
+	int used = 0;
+
+	*out = NULL;
+	if (len >= sizeof text || memchr(id, 0, len)) {
+		fail(t, "the dialler's identity is not one of PACX");
+		return 1;
+	}
+	memcpy(text, id, len);
+	text[len] = '\0';
+	if (sscanf(text, "pacx1 %32[0-9a-f] %9ld %9ld%n", job, &dialler, &listener, &used) != 3 ||
+		(size_t)used != len || dialler < 0 || dialler > SITES_LAST || listener < 0 ||
+		listener > SITES_LAST) {
+		fail(t, "the dialler's identity is not one of PACX");
+	} else if (strcmp(job, t->ctx->jobhex) != 0) {
+		fail(t, "the dialler belongs to another job");
+	} else if (listener != t->ctx->self) {
+		fail(t, "the dialler wants site %ld, this is site %d", listener, t->ctx->self);
+	} else if (dialler == t->ctx->self) {
+		fail(t, "the dialler says it is site %ld, which is this one", dialler);
+	} else {
+		identity_make(t->ctx, (int)dialler, (int)listener, again);
+		if (strcmp(again, text) != 0) {
+			fail(t, "the dialler's identity is not one of PACX");
+			return 1;
+		}
+		t->other = (int)dialler;
+		*out = psk_make(ssl, t->ctx, (int)dialler, (int)listener);
+		return *out != NULL;
+	}
+	return 1;
+}
+
+int pxd_tls_ctx_new(struct pxd_tls_ctx **out, const uint8_t key[PXD_KEY_SIZE],
+	const uint8_t jobhash[PX_JOBHASH_SIZE], int self, char *why, size_t cap)
+{
+	struct pxd_tls_ctx *c = calloc(1, sizeof *c);
+	unsigned long e;
+	const char *text;
+
+	if (!c) {
+		snprintf(why, cap, "out of memory");
+		return PX_ENOMEM;
+	}
+	memcpy(c->key, key, sizeof c->key);
+	memcpy(c->jobhash, jobhash, sizeof c->jobhash);
+	for (int i = 0; i < PX_JOBHASH_SIZE; i++)
+		snprintf(c->jobhex + 2 * i, 3, "%02x", jobhash[i]);
+	c->self = self;
+	ERR_clear_error();
+	c->bio = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "pacx socket");
+	c->ssl = SSL_CTX_new(TLS_method());
+	if (!c->bio || !c->ssl || !BIO_meth_set_write(c->bio, bio_write) ||
+		!BIO_meth_set_read(c->bio, bio_read) || !BIO_meth_set_ctrl(c->bio, bio_ctrl) ||
+		!SSL_CTX_set_min_proto_version(c->ssl, TLS1_3_VERSION) ||
+		!SSL_CTX_set_max_proto_version(c->ssl, TLS1_3_VERSION) ||
+		!SSL_CTX_set_ciphersuites(c->ssl, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256") ||
+		!SSL_CTX_set1_groups_list(c->ssl, "X25519:P-256") || !SSL_CTX_set_num_tickets(c->ssl, 0))
+		goto fail;
+	/* PSK with (EC)DHE is OpenSSL's default; SSL_OP_ALLOW_NO_DHE_KEX would add the other. */
+	SSL_CTX_clear_options(c->ssl, SSL_OP_ENABLE_MIDDLEBOX_COMPAT | SSL_OP_ALLOW_NO_DHE_KEX);
+	SSL_CTX_set_options(c->ssl, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION |
+					    SSL_OP_CIPHER_SERVER_PREFERENCE);
+	SSL_CTX_set_mode(c->ssl, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	SSL_CTX_clear_mode(c->ssl, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_AUTO_RETRY);
+	SSL_CTX_set_session_cache_mode(c->ssl, SSL_SESS_CACHE_OFF);
+	SSL_CTX_set_max_early_data(c->ssl, 0);
+	/* A server that verifies takes a session back only from the same context. */
+	SSL_CTX_set_session_id_context(c->ssl, (const unsigned char *)CONTEXT, sizeof CONTEXT - 1);
+	SSL_CTX_set_verify(c->ssl, SSL_VERIFY_PEER, NULL); /* no certificate is trusted */
+	SSL_CTX_set_psk_use_session_callback(c->ssl, psk_use);
+	SSL_CTX_set_psk_find_session_callback(c->ssl, psk_find);
+	*out = c;
+	return 0;
+fail:
+	e = ERR_peek_error();
+	text = e ? ERR_reason_error_string(e) : NULL;
+	snprintf(why, cap, "cannot set up TLS 1.3 (OpenSSL): %s", text ? text : "unknown error");
+	ERR_clear_error();
+	pxd_tls_ctx_free(c);
+	return PX_EIO;
+}
+
+void pxd_tls_ctx_free(struct pxd_tls_ctx *ctx)
+{
+	if (!ctx)
+		return;
+	SSL_CTX_free(ctx->ssl);
+	BIO_meth_free(ctx->bio);
+	pxd_key_wipe(ctx, sizeof *ctx);
+	free(ctx);
+}
+
+static struct pxd_tls *tls_new(struct pxd_tls_ctx *ctx, int fd, bool server, int peer)
+{
+	struct pxd_tls *t = calloc(1, sizeof *t);
+	BIO *b = NULL;
+
+	if (!t)
+		return NULL;
+	t->ctx = ctx;
+	t->fd = fd;
+	t->server = server;
+	t->peer = -1;
+	t->other = peer;
+	t->gather = malloc(RECORD);
+	ERR_clear_error();
+	t->ssl = SSL_new(ctx->ssl);
+	b = BIO_new(ctx->bio);
+	if (!t->gather || !t->ssl || !b || !SSL_set_app_data(t->ssl, t)) {
+		ERR_clear_error();
+		BIO_free(b);
+		pxd_tls_free(t);
+		return NULL;
+	}
+	BIO_set_data(b, t);
+	BIO_set_init(b, 1);
+	SSL_set_bio(t->ssl, b, b);
+	if (server) {
+		SSL_set_accept_state(t->ssl);
+	} else {
+		identity_make(ctx, ctx->self, peer, t->identity);
+		SSL_set_connect_state(t->ssl);
+	}
+	return t;
+}
+
+struct pxd_tls *pxd_tls_client(struct pxd_tls_ctx *ctx, int fd, int peer)
+{
+	return tls_new(ctx, fd, false, peer);
+}
+
+struct pxd_tls *pxd_tls_server(struct pxd_tls_ctx *ctx, int fd)
+{
+	return tls_new(ctx, fd, true, -1);
+}
+
+void pxd_tls_free(struct pxd_tls *t)
+{
+	if (!t)
+		return;
+	SSL_free(t->ssl);
+	free(t->gather);
+	free(t->in.mem);
+	free(t->out.mem);
+	free(t);
+}
+
+int pxd_tls_shake(struct pxd_tls *t)
+{
+	int rc;
+
+	if (t->dead)
+		return dead_again(t);
+	if (t->shaken)
+		return 0;
+	ERR_clear_error();
+	rc = SSL_do_handshake(t->ssl);
+	if (rc != 1) {
+		rc = ssl_fail(t, rc);
+		return rc == PXD_TLS_EOF ? fail(t, "the other side ended the handshake") : rc;
+	}
+	if (t->why[0] || !SSL_session_reused(t->ssl) || SSL_version(t->ssl) != TLS1_3_VERSION)
+		return fail(t, "the other side did not use the job's key");
+	t->peer = t->other;
+	t->shaken = true;
+	return 0;
+}
+
+ssize_t pxd_tls_read(struct pxd_tls *t, void *buf, size_t n)
+{
+	size_t got = 0;
+
+	if (t->dead)
+		return dead_again(t);
+	if (!t->shaken)
+		return fail(t, "read before the handshake");
+	ERR_clear_error();
+	/* A record gives 16 KiB at most: go on while it costs no system call. */
+	do {
+		size_t k = 0;
+		int rc = SSL_read_ex(t->ssl, (uint8_t *)buf + got, n - got, &k);
+
+		if (rc != 1) {
+			rc = ssl_fail(t, rc); /* remembered, if it is the end */
+			return got ? (ssize_t)got : rc;
+		}
+		got += k;
+	} while (got < n && pxd_tls_pending(t));
+	return (ssize_t)got;
+}
+
+/* A list of buffers and the place in it. */
+struct cursor {
+	const struct iovec *v;
+	int n;
+	size_t at;
+};
+
+/* gather_next: the next piece to encrypt as it stands, or short pieces copied together; at most max bytes. A piece
+ * of a record or more is not copied, whatever stands before it: one more record is cheaper than the copy. */
+static size_t gather_next(struct cursor *c, uint8_t *mem, size_t max, const void **piece)
+{
+	size_t got = 0;
+
+	for (; c->n > 0 && got < max && got < RECORD; c->v++, c->n--, c->at = 0) {
+		const uint8_t *p = (const uint8_t *)c->v->iov_base + c->at;
+		size_t k = c->v->iov_len - c->at;
+
+		if (k == 0)
+			continue;
+		if (k >= RECORD) {
+			if (got > 0)
+				break;
+			k = k < max ? k : max;
+			if (k < max ||
+				c->n == 1) /* the rest of a long piece is a record of its own only at the end */
+				k -= c->n > 1 ? k % RECORD : 0;
+			c->at += k;
+			*piece = p;
+			return k;
+		}
+		if (k > max - got)
+			k = max - got;
+		if (k > RECORD - got)
+			k = RECORD - got;
+		memcpy(mem + got, p, k);
+		got += k;
+		if (k < c->v->iov_len - c->at) {
+			c->at += k;
+			break;
+		}
+	}
+	*piece = mem;
+	return got;
+}
+
+ssize_t pxd_tls_writev(struct pxd_tls *t, const struct iovec *v, int n)
+{
+	struct cursor c = { v, n, 0 };
+	size_t all = 0, taken = 0, done;
+	int rc;
+
+	if (t->dead)
+		return dead_again(t);
+	if (!t->shaken)
+		return fail(t, "write before the handshake");
+	for (int i = 0; i < n; i++)
+		all += v[i].iov_len;
+	rc = out_flush(t);
+	if (rc < 0)
+		return rc;
+	if (t->held > 0) {
+		done = t->held < all ? t->held : all;
+		t->held -= done;
+		return (ssize_t)done;
+	}
+	ERR_clear_error();
+	if (t->records >= REKEY && SSL_key_update(t->ssl, SSL_KEY_UPDATE_NOT_REQUESTED) == 1)
+		t->records = 0;
+	while (taken < BATCH) {
+		const void *piece;
+		size_t len = gather_next(&c, t->gather, BATCH - taken, &piece);
+
+		for (size_t at = 0; at < len; at += done) {
+			rc = SSL_write_ex(t->ssl, (const uint8_t *)piece + at, len - at, &done);
+			if (rc != 1) {
+				rc = ssl_fail(t, rc);
+				t->held = taken;
+				return rc;
+			}
+			taken += done;
+			t->records++;
+		}
+		if (len == 0)
+			break;
+	}
+	rc = out_flush(t);
+	if (rc == 0)
+		return (ssize_t)taken;
+	t->held = taken;
+	return rc;
+}
+
+bool pxd_tls_pending(const struct pxd_tls *t)
+{
+	return !t->dead && t->shaken && (t->in.head < t->in.tail || SSL_pending(t->ssl) > 0);
+}
+
+void pxd_tls_shutdown(struct pxd_tls *t)
+{
+	if (t->dead == PXD_TLS_ERROR || !t->shaken)
+		return;
+	ERR_clear_error();
+	SSL_shutdown(t->ssl);
+	out_flush(t);
+	ERR_clear_error();
+}
+
+int pxd_tls_peer(const struct pxd_tls *t)
+{
+	return t->peer;
+}
+
+const char *pxd_tls_why(const struct pxd_tls *t)
+{
+	return t->why[0] ? t->why : "no error";
+}
