@@ -348,6 +348,36 @@ def environment_of_a_site():
 
 
 @test
+def every_gateway_gets_two_daemons_and_a_port():
+    job = Job(["echo {daemons} {procs}; env"], keys=", host: 127.0.0.1, gateways: [{}, {host: localhost}, {}]").end()
+    contains(job.out, "6 7\n")
+    contains(job.out, "PACX_GATEWAYS=3\n")
+    plan = re.search(r"^PACX_PLAN=(.*)$", job.out, re.M)[1]
+    ports = [int(p) for p in re.findall(r"port: (\d+)", plan)]
+    equal((len(ports), len(set(ports)), min(ports) >= 1024), (3, 3, True), plan)
+
+
+@test
+def link_and_buffer_are_options_of_local_runs():
+    run = [PACXRUN, "--check", "-n", "1+1", "--mpi", "openmpi"]
+    p = subprocess.run([*run, "--link", "streams: 4, compress: zstd:3", "--link", "streams: 8, dial: right", "--buffer", "64MiB",
+                        "--", "true"], capture_output=True, text=True, timeout=20)
+    equal(p.returncode, 0, p.stderr)
+    contains(p.stdout, '"buffer: 67108864B}], links: [{default: , streams: 8, compress: "zstd:3", dial: "right"}]'[1:])
+    contains(p.stdout, "links: default\n  streams: 8, compress: zstd:3, security: tls, reconnect: 60s, dial: right\n")
+    for options, error in (
+            (["--link", "streams: x"], "--link: found 'x', expected auto, or a number of streams from 1 to 64"),
+            (["--link", "steams: 1"], "--link: found the unknown key 'steams', expected a key of a link (the nearest is 'streams')"),
+            (["--link", "between: [a, b]"],
+             "--link: found the unknown key 'between', expected a key of a link (the nearest is 'streams')"),
+            (["--buffer", "1"], "--buffer: found '1', expected a size from 16MiB to 1024GiB (kB, MB, GB, KiB, MiB, GiB)")):
+        p = subprocess.run([*run, *options, "--", "true"], capture_output=True, text=True, timeout=20)
+        equal((p.returncode, p.stderr), (2, f"pacxrun: {error}\n"))
+    p = subprocess.run([PACXRUN, "-f", "x", "--link", "streams: 1", "true"], capture_output=True, text=True, timeout=20)
+    equal((p.returncode, p.stderr), (2, "pacxrun: --link and --buffer are for -n; a hostfile has links: and buffer:\n"))
+
+
+@test
 def reserved_port_can_be_listened_on():
     listen = ("import os, re, socket; s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1);"
               "p = int(re.search(r'port: (\\d+)', os.environ['PACX_PLAN'])[1]); s.bind(('127.0.0.1', p)); s.listen();"
