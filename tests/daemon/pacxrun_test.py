@@ -350,7 +350,7 @@ def environment_of_a_site():
 @test
 def every_gateway_gets_two_daemons_and_a_port():
     job = Job(["echo {daemons} {procs}; env"], keys=", host: 127.0.0.1, gateways: [{}, {host: localhost}, {}]").end()
-    contains(job.out, "6 7\n")
+    contains(job.out, "6 8\n")
     contains(job.out, "PACX_GATEWAYS=3\n")
     plan = re.search(r"^PACX_PLAN=(.*)$", job.out, re.M)[1]
     ports = [int(p) for p in re.findall(r"port: (\d+)", plan)]
