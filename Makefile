@@ -55,7 +55,8 @@ LIB    = $(wildcard libpacx/*.c libpacx/coll/*.c)
 ATTACH = libpacx/vendor.c libpacx/attach_roles.c libpacx/yield_hook.c
 HOSTS  = $(wildcard daemon/hostfile*.c)
 RUN    = $(addprefix daemon/,pacxrun.c plan.c quote.c elf_flavor.c launch.c output.c records.c json.c descend.c guard.c feeder.c key.c)
-PACXD  = daemon/key.c $(filter-out $(RUN) $(HOSTS) daemon/pacxd_dispatch.c daemon/pacxlabel.c,$(wildcard daemon/*.c))
+DISPATCH = daemon/pacxd_dispatch.c daemon/relay.c
+PACXD  = daemon/key.c $(filter-out $(RUN) $(HOSTS) $(DISPATCH) daemon/pacxlabel.c,$(wildcard daemon/*.c))
 
 plain   = $(patsubst %.c,$(B)/obj/plain/%.o,$(1))
 vendored = $(patsubst %.c,$(B)/obj/$(2)/%.o,$(1))
@@ -73,7 +74,7 @@ $(B)/obj/plain/%.o: %.c
 	$(Q)$(CC) $(CFLAGS) -c $< -o $@
 
 $(B)/bin/pacxrun: $(call plain,$(RUN) $(HOSTS) $(BASE) $(WIRE))
-$(B)/bin/pacxd: $(call plain,daemon/pacxd_dispatch.c $(BASE) $(WIRE))
+$(B)/bin/pacxd: $(call plain,$(DISPATCH) $(BASE) $(WIRE))
 $(B)/lib/pacx/pacxlabel: $(call plain,daemon/pacxlabel.c $(BASE))
 $(PROGRAMS):
 	@mkdir -p $(@D)

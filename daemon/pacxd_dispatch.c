@@ -1,5 +1,6 @@
 /* pacxd_dispatch.c: pacxd: the relay daemon's name for users. The daemon itself is an MPI program, one per vendor MPI;
- * this finds out under which one it was started and becomes ../lib/pacx/pacxd-FLAVOR beside it.
+ * this finds out under which one it was started and becomes ../lib/pacx/pacxd-FLAVOR beside it. The role relay needs
+ * no MPI and runs here.
  */
 #include <errno.h>
 #include <limits.h>
@@ -7,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "relay.h"
 
 #ifndef PX_VERSION_TEXT
 #define PX_VERSION_TEXT "unknown"
@@ -38,6 +41,8 @@ int main(int argc, char **argv)
 		printf("pacxd %s\n", PX_VERSION_TEXT);
 		return 0;
 	}
+	if (argc > 1 && strcmp(argv[1], "--relay") == 0)
+		return pxd_relay_main(argc, argv);
 	if (!flavor) {
 		fprintf(stderr,
 			"pacxd: not started by mpirun: neither OMPI_COMM_WORLD_RANK (Open MPI) nor PMI_RANK "
