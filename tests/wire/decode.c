@@ -45,7 +45,7 @@ static void show_frame(const uint8_t *in, size_t len)
 		(unsigned long long)f.body, (unsigned long long)f.total, (unsigned long long)f.offset,
 		(unsigned long long)f.ctx);
 	printf("src=%u dst=%u tag=%d msg=%u seg=%u check=%u depth=%u local=%u link=%s\n", f.src, f.dst, f.tag,
-		f.msg, f.seg, f.check, f.depth, f.local, px_frame_check_link(&f) == 0 ? "yes" : "no");
+		f.msg, f.seg, f.check, f.depth, f.local, px_frame_check_link(&f, 0) == 0 ? "yes" : "no");
 }
 
 static void quote(const char *name, const char *s)
