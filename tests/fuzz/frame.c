@@ -20,6 +20,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)
 	MUST(f.type != PX_F_SEG || (f.offset < f.total && f.body <= f.total - f.offset));
 	px_frame_put(&f, again);
 	MUST(memcmp(again, in, PX_FRAME_SIZE) == 0);
-	px_frame_check_link(&f);
+	px_frame_check_link(&f, 0);
 	return 0;
 }

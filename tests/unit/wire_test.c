@@ -14,7 +14,7 @@ static struct px_frame random_message(void)
 {
 	struct px_frame f = { .version = PX_PROTOCOL_VERSION, .type = PX_F_MSG };
 
-	f.flags = (uint16_t)(test_random() % (PX_FF_ALL + 1));
+	f.flags = (uint16_t)(test_random() % ((PX_FF_SYNC | PX_FF_CHECK | PX_FF_COLL) + 1));
 	f.elem = (uint8_t)test_random();
 	f.seq = test_random();
 	f.ctx = test_random();
@@ -31,10 +31,18 @@ static struct px_frame random_message(void)
 	f.total = PX_INLINE_MAX + 1 + (test_random() >> (2 + test_random() % 40));
 	f.seg = PX_SEG_MIN << test_random() % 3;
 	f.local = (uint32_t)test_random();
+	f.via = (uint16_t)test_random();
 	if (test_random() % 2) {
 		f.type = PX_F_SEG;
 		f.offset = test_random() % f.total / f.seg * f.seg;
 		f.body = f.total - f.offset < f.seg ? f.total - f.offset : f.seg;
+		f.flags |= test_random() % 2 ? PX_FF_RESERVE : 0;
+		if (test_random() % 2 && f.body > 1) {
+			f.codec = (uint8_t)(1 + test_random() % 255);
+			f.body = 1 + test_random() % (f.body - 1);
+		}
+	} else if (test_random() % 2) {
+		f.flags |= PX_FF_DATA;
 	}
 	return f;
 }
@@ -60,7 +68,7 @@ TEST(frame_keeps_every_field)
 		CHECK(f.elem == g.elem && f.seq == g.seq && f.body == g.body && f.total == g.total);
 		CHECK(f.offset == g.offset && f.ctx == g.ctx && f.src == g.src && f.dst == g.dst);
 		CHECK(f.tag == g.tag && f.msg == g.msg && f.seg == g.seg && f.check == g.check);
-		CHECK(f.depth == g.depth && f.local == g.local);
+		CHECK(f.depth == g.depth && f.local == g.local && f.via == g.via);
 	}
 }
 
@@ -112,6 +120,15 @@ TEST(only_numbered_frames_cross_a_link)
 	f.type = PX_F_WORLD;
 	CHECK_INT(px_frame_check_link(&f, 0), PX_EPROTO);
 	f.type = PX_F_PING;
+	CHECK_INT(px_frame_check_link(&f, 0), 0);
+	CHECK_INT(px_frame_check_link(&f, 1), 0);
+	for (f.type = PX_F_LINKACK; f.type <= PX_F_PULL; f.type++) {
+		CHECK_INT(px_frame_check_link(&f, 0), PX_EPROTO);
+		CHECK_INT(px_frame_check_link(&f, 1), 0);
+	}
+	for (f.type = PX_F_HELLO; f.type <= PX_F_BYE; f.type++)
+		CHECK_INT(px_frame_check_link(&f, 1), PX_EPROTO);
+	f = (struct px_frame){ .version = 1, .type = PX_F_MSG, .seq = 1, .flags = PX_FF_DATA };
 	CHECK_INT(px_frame_check_link(&f, 0), PX_EPROTO);
 	f = (struct px_frame){ .version = 1, .type = PX_F_MSG, .seq = 1, .local = 16 };
 	CHECK_INT(px_frame_check_link(&f, 0), PX_EPROTO);

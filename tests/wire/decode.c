@@ -44,8 +44,11 @@ static void show_frame(const uint8_t *in, size_t len)
 		f.version, f.type, f.flags, f.codec, f.elem, (unsigned long long)f.seq,
 		(unsigned long long)f.body, (unsigned long long)f.total, (unsigned long long)f.offset,
 		(unsigned long long)f.ctx);
-	printf("src=%u dst=%u tag=%d msg=%u seg=%u check=%u depth=%u local=%u link=%s\n", f.src, f.dst, f.tag,
-		f.msg, f.seg, f.check, f.depth, f.local, px_frame_check_link(&f, 0) == 0 ? "yes" : "no");
+	printf("src=%u dst=%u tag=%d msg=%u seg=%u check=%u depth=%u ", f.src, f.dst, f.tag, f.msg, f.seg, f.check,
+		f.depth);
+	if (f.via)
+		printf("via=%u ", f.via);
+	printf("local=%u link=%s\n", f.local, px_frame_check_link(&f, 0) == 0 ? "yes" : "no");
 }
 
 static void quote(const char *name, const char *s)
@@ -76,6 +79,10 @@ static void print_hello(const struct px_hello *h)
 		r->big_endian, r->char_signed, r->size_long, r->size_pointer, r->size_wchar,
 		r->size_long_double, r->align_double, r->align_long_long, r->align_long_double,
 		r->long_double_format, r->size_fint, r->size_flogical, r->flogical_true);
+	if (h->session)
+		printf(" session=%llu", (unsigned long long)h->session);
+	if (h->next)
+		printf(" next=%llu", (unsigned long long)h->next);
 	quote("job", h->job);
 	quote("name", h->name);
 	quote("vendor", h->vendor);

@@ -13,8 +13,8 @@ import zlib
 FRAME_SIZE, INLINE_MAX, HELLO_MAX, CONTROL_MAX = 80, 1968, 512, 1048576
 SEGMENTS = (262144, 524288, 1048576)
 RANK_MAX, MESSAGE_MAX = 2**31 - 1, 2**63 - 1
-SYNC, CHECK, COLL = 1, 2, 4
-HELLO, REFUSE, MSG, SEG, ACK, BYE, ABORT, PING, PONG, LINKACK, CREDIT = range(1, 12)
+SYNC, CHECK, COLL, RESERVE, DATA = 1, 2, 4, 8, 16
+HELLO, REFUSE, MSG, SEG, ACK, BYE, ABORT, PING, PONG, LINKACK, CREDIT, PULL = range(1, 13)
 WORLD, FIN, STATS = 128, 129, 130
 
 
@@ -27,29 +27,31 @@ def need(condition, result="proto"):
         raise Bad(result)
 
 
-# Section 2: names in order of offset; "zero" is the u16 at 74.
+# Section 2: names in order of offset.
 HEADER = struct.Struct("<HBBHBBQQQQQIIiIIIHHI")
-NAMES = ("magic version type flags codec elem seq body total offset ctx src dst tag msg seg check depth zero "
+NAMES = ("magic version type flags codec elem seq body total offset ctx src dst tag msg seg check depth via "
          "local").split()
 
 # Section 3: which fields a type names (besides magic, version, type, seq, check), and its largest body.
-MESSAGE = {"flags", "elem", "body", "total", "offset", "ctx", "src", "dst", "tag", "msg", "seg", "depth", "local"}
+MESSAGE = {"codec", "elem", "body", "total", "offset", "ctx", "src", "dst", "tag", "msg", "seg", "depth", "via", "local"}
 TYPES = {
     HELLO: {"body", "total"},
     REFUSE: {"body", "total"},
-    MSG: MESSAGE - {"offset"},
+    MSG: MESSAGE - {"offset", "codec"},
     SEG: MESSAGE,
     ACK: {"ctx", "src", "dst", "tag", "msg"},
     BYE: set(),
     ABORT: {"src", "dst", "tag", "body", "total"},
-    PING: {"total", "src", "dst"},
-    PONG: {"total", "src", "dst"},
-    LINKACK: {"total", "src", "dst"},
-    CREDIT: {"total", "src", "dst"},
+    PING: set(),
+    PONG: set(),
+    LINKACK: {"total"},
+    CREDIT: {"dst", "total", "offset", "ctx"},
+    PULL: {"src", "dst", "total", "tag", "msg", "seg", "via", "local"},
     WORLD: {"src", "dst", "body", "total"},
     FIN: {"src", "dst", "total"},
     STATS: {"src", "dst", "body", "total"},
 }
+FLAGS = {MSG: SYNC | CHECK | COLL | DATA, SEG: SYNC | CHECK | COLL | RESERVE}
 BODIES = {HELLO: (1, HELLO_MAX), REFUSE: (0, CONTROL_MAX), ABORT: (0, CONTROL_MAX), WORLD: (1, CONTROL_MAX),
           STATS: (0, CONTROL_MAX)}
 
@@ -62,8 +64,8 @@ def frame(data):
     need(len(data) >= FRAME_SIZE, "short")
     f = dict(zip(NAMES, HEADER.unpack(data[:FRAME_SIZE])))
     kind = f["type"]
-    need(kind in TYPES and f["zero"] == 0 and f["codec"] == 0)
-    need(f["flags"] & ~(SYNC | CHECK | COLL) == 0)
+    need(kind in TYPES)
+    need(f["flags"] & ~FLAGS.get(kind, CHECK) == 0)
     need(f["flags"] & CHECK or f["check"] == 0)
     for name in MESSAGE - TYPES[kind]:
         need(f[name] == 0)
@@ -76,24 +78,31 @@ def frame(data):
     if kind == FIN:
         need(f["total"] <= MESSAGE_MAX)
     if kind == MSG and f["seg"] == 0:
-        need(f["body"] == f["total"] <= INLINE_MAX and f["local"] == 0)
+        need(f["body"] == f["total"] <= INLINE_MAX and f["local"] == 0 and f["via"] == 0 and not f["flags"] & DATA)
     elif kind in (MSG, SEG):
         need(f["seg"] in SEGMENTS and INLINE_MAX < f["total"] <= MESSAGE_MAX)
         if kind == MSG:
             need(f["body"] == 0)
         else:
             need(f["offset"] < f["total"] and f["offset"] % f["seg"] == 0)
-            need(f["body"] == min(f["seg"], f["total"] - f["offset"]))
+            plain = min(f["seg"], f["total"] - f["offset"])
+            need(0 < f["body"] < plain if f["codec"] else f["body"] == plain)
+    elif kind == PULL:
+        need(f["tag"] in (0, 1))
+        if f["total"] == 0:
+            need(f["seg"] == 0)
+        else:
+            need(f["seg"] in SEGMENTS and INLINE_MAX < f["total"] <= MESSAGE_MAX)
     return f
 
 
 def frame_link(f):
-    """The rules marked [E, link]."""
+    """The rules marked [E, link], from writer to reader."""
     numbered = MSG <= f["type"] <= ABORT
-    return f["type"] <= ABORT and f["local"] == 0 and (f["seq"] != 0) == numbered
+    return f["type"] <= PONG and f["local"] == 0 and (f["seq"] != 0) == numbered and not f["flags"] & DATA
 
 
-FIXED = struct.Struct("<8H IiI 12B i 16s 4B HH")
+FIXED = struct.Struct("<8H IiI 12B i QQ 4B HH")
 HELLO_NAMES = ("protocol site nsites gateway gateways stream streams flavor nranks tag_ub features big_endian "
                "char_signed long pointer wchar ldouble align_double align_llong align_ldouble ldformat fint flogical "
                "true").split()
@@ -113,8 +122,8 @@ def hello(data):
     need(len(data) >= FIXED.size, "short")
     values = FIXED.unpack(data[:FIXED.size])
     h = dict(zip(HELLO_NAMES, values))
-    zeros, njob, nname, nvendor, zero1, next_, zero2 = values[len(HELLO_NAMES):]
-    need(zeros == bytes(16) and zero1 == 0 and zero2 == 0)
+    h["session"], h["next"], njob, nname, nvendor, zero1, next_, zero2 = values[len(HELLO_NAMES):]
+    need(zero1 == 0 and zero2 == 0)
     need(njob <= 64 and nname <= 64 and nvendor <= 128)
     end = FIXED.size + njob + nname + nvendor + next_
     need(end <= HELLO_MAX)
@@ -158,7 +167,7 @@ def world(data):
 
 
 def show_frame(f):
-    fields = " ".join(f"{n}={f[n]}" for n in NAMES if n not in ("magic", "zero"))
+    fields = " ".join(f"{n}={f[n]}" for n in NAMES if n != "magic" and (n != "via" or f[n]))
     return fields + f" link={'yes' if frame_link(f) else 'no'}"
 
 
@@ -167,7 +176,8 @@ def quote(data):
 
 
 def show_hello(h):
-    return " ".join([f"{n}={h[n]}" for n in HELLO_NAMES] + [f"{n}={quote(h[n])}" for n in ("job", "name", "vendor")])
+    stream_ = [f"{n}={h[n]}" for n in ("session", "next") if h[n]]
+    return " ".join([f"{n}={h[n]}" for n in HELLO_NAMES] + stream_ + [f"{n}={quote(h[n])}" for n in ("job", "name", "vendor")])
 
 
 def show_world(w):
