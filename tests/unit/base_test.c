@@ -1,4 +1,4 @@
-/* base_test.c: err, wait, buf, list, endian. map has a program of its own. */
+/* base_test.c: err, wait, buf, crc, list, endian. map has a program of its own. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "buf.h"
+#include "crc.h"
 #include "endian.h"
 #include "err.h"
 #include "list.h"
@@ -94,6 +95,34 @@ TEST(endian_is_little_and_needs_no_alignment)
 		CHECK_UINT(px_get32(mem), v & 0xffffffffu);
 		CHECK_UINT(px_get16(mem), v & 0xffff);
 	}
+}
+
+/* One bit at a time, as CRC-32C is defined. */
+static uint32_t crc_slow(uint32_t crc, const uint8_t *p, size_t n)
+{
+	crc = ~crc;
+	while (n-- > 0) {
+		crc ^= *p++;
+		for (int k = 0; k < 8; k++)
+			crc = crc & 1 ? crc >> 1 ^ 0x82f63b78u : crc >> 1;
+	}
+	return ~crc;
+}
+
+TEST(crc_is_crc32c_in_any_pieces)
+{
+	size_t max = 40000;
+	uint8_t *mem = malloc(max);
+
+	CHECK_UINT(px_crc32c(0, "123456789", 9), 0xe3069283u);
+	for (size_t i = 0; i < max; i++)
+		mem[i] = (uint8_t)test_random();
+	for (int i = 0; i < 200; i++) {
+		size_t n = test_random() % max, cut = n ? test_random() % n : 0;
+
+		CHECK_UINT(px_crc32c(px_crc32c(0, mem, cut), mem + cut, n - cut), crc_slow(0, mem, n));
+	}
+	free(mem);
 }
 
 TEST(buffer_gives_back_what_was_appended)
