@@ -55,7 +55,7 @@ LIB    = $(wildcard libpacx/*.c libpacx/coll/*.c)
 ATTACH = libpacx/vendor.c libpacx/attach_roles.c libpacx/yield_hook.c
 HOSTS  = $(wildcard daemon/hostfile*.c)
 RUN    = $(addprefix daemon/,pacxrun.c plan.c quote.c elf_flavor.c launch.c output.c records.c json.c descend.c guard.c feeder.c key.c)
-DISPATCH = daemon/pacxd_dispatch.c daemon/relay.c
+DISPATCH = daemon/pacxd_dispatch.c daemon/relay.c daemon/relay_end.c
 PACXD  = daemon/key.c $(filter-out $(RUN) $(HOSTS) $(DISPATCH) daemon/pacxlabel.c,$(wildcard daemon/*.c))
 
 plain   = $(patsubst %.c,$(B)/obj/plain/%.o,$(1))

@@ -123,7 +123,7 @@ static void on_closed(uv_handle_t *h)
 	pxd_tls_free(c->tls);
 	close(c->fd);
 	if (c->pid)
-		pxd_via_reap(c->pid);
+		pxd_via_kill(c->pid);
 	px_buf_fini(&c->said);
 	free(c);
 }

@@ -146,7 +146,11 @@ static void hand_ready(struct pxd_conn *c)
 		pxd_hand_put_hello(dial->d, c, &dial->pre);
 	} else if (dial->proxy.kind != PXD_PROXY_NONE) {
 		dial->phase = PXD_DIAL_PROXY;
-		pxd_via_start(&dial->via, &dial->proxy, dial->host, dial->port, out, &n);
+		if (pxd_via_start(&dial->via, &dial->proxy, dial->host, dial->port, out, &n) < 0) {
+			drop(dial, "this host name cannot be given to a proxy");
+			next_address(dial);
+			return;
+		}
 		pxd_conn_say(c, out, n, NULL, 0);
 	} else {
 		way_open(dial);

@@ -1,12 +1,8 @@
-/* relay.c: see relay.h.
+/* relay.c: see relay.h. Who meets whom; relay_end.c moves the bytes.
  *
- * Design. An `end` is one connection; it begins GREETING, is WAITING for its twin (or with --next CONNECTING is the state of the
- * end that we dial), and PAIRED. Lifetimes:
- *  1. end_close ends it, once, from anywhere, and its partner with it; memory goes in libuv's close callback.
- *  2. After end_close both have no `other`; every callback looks at that first.
- * What was read of an end is in its own buffer until its partner's socket has taken it, and nothing more is read before:
- * that is all the memory and all the back-pressure there is. Whoever comes with the preamble of a connection that is here already
- * has lost the old one: the old one goes, and with it the pair, so that the other side notices and dials anew.
+ * Whoever comes with the preamble of a connection that is here already has lost the old one: the old one goes, and with it
+ * the pair, so that the other side notices and dials anew. Nothing is proved here: who knows a job's hash can disturb its meeting, but
+ * neither read nor change what the sites say.
  */
 #include "relay.h"
 
@@ -14,7 +10,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,94 +22,14 @@
 #include "err.h"
 #include "list.h"
 #include "preamble.h"
+#include "relay_end.h"
 #include "wait.h"
 
 #define BACKLOG      128
-#define ADDRESSES    8      /* that we listen on, or that the next relay has */
-#define ENDS_MAX     1024   /* connections at a time */
-#define GREETING_MAX 64     /* of them without a preamble yet */
-#define GREETING_MS  10000  /* for the preamble, and for reaching the next relay */
-#define WAITING_S    60     /* for the twin, unless --wait says other; the site will dial again */
-#define KEEPALIVE_S  30     /* of silence until the peer is asked whether it is there */
-#define SWEEP_MS     500    /* how exactly those two are kept */
-#define EARLY        8192   /* bytes that an end may send before its twin is there */
-#define BUFFER       131072 /* bytes on their way, per direction of a pair */
-#define LOG_BURST    10.0
-#define LOG_PER_S    0.5
-
-enum state { GREETING, WAITING, CONNECTING, PAIRED };
-
-struct relay;
-
-struct end {
-	struct px_list l;
-	uv_tcp_t tcp;
-	struct relay *relay;
-	enum state state;
-	struct end *other; /* partner; PAIRED, or the two ends while we dial the next relay */
-	struct px_preamble pre;
-	uint64_t deadline; /* uv_now, while not PAIRED */
-	/* What was read and not yet taken by the partner; while GREETING the preamble. */
-	uint8_t *buf;
-	size_t cap, start, len;
-	bool reading, eof;
-	/* The other way: what its partner has sent. */
-	uv_write_t write;
-	bool writing;
-	uv_shutdown_t shutdown;
-	bool shutting, shut;
-	uv_connect_t connect;
-	int address; /* of next that is being dialled */
-	char peer[80];
-};
-
-struct relay {
-	uv_loop_t loop;
-	uv_tcp_t sock[ADDRESSES];
-	int nsocks;
-	uv_timer_t sweep;
-	uv_signal_t term, intr;
-	struct px_list ends;
-	int nends, ngreeting;
-	struct sockaddr_storage next[ADDRESSES];
-	int nnext;
-	const char *next_name;
-	uint64_t wait_ms;
-	double allowance; /* log lines that may be written now */
-	uint64_t refilled;
-	uint64_t unsaid;
-	bool failed;
-};
-
-static void note(struct relay *r, enum px_level level, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
-/* Log what others do, but not at their rate. */
-static void note(struct relay *r, enum px_level level, const char *fmt, ...)
-{
-	uint64_t now = px_now_ns();
-	char text[500];
-	va_list ap;
-
-	r->allowance += (double)(now - r->refilled) / 1e9 * LOG_PER_S;
-	if (r->allowance > LOG_BURST)
-		r->allowance = LOG_BURST;
-	r->refilled = now;
-	if (r->allowance < 1) {
-		r->unsaid++;
-		return;
-	}
-	r->allowance -= 1;
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
-	if (r->unsaid)
-		px_log(level, "%s (and %llu more such events, not shown)", text,
-			(unsigned long long)r->unsaid);
-	else
-		px_log(level, "%s", text);
-	r->unsaid = 0;
-}
+#define ENDS_MAX     1024 /* connections at a time */
+#define GREETING_MAX 64   /* of them without a preamble yet */
+#define WAITING_S    60   /* for the twin, unless --wait says other; the site will dial again */
+#define SWEEP_MS     500  /* how exactly those two are kept */
 
 static void address_text(const struct sockaddr *a, char *text, size_t cap)
 {
@@ -133,245 +48,23 @@ static void address_text(const struct sockaddr *a, char *text, size_t cap)
 	}
 }
 
-/* ---- ends ---- */
-
-static void on_closed(uv_handle_t *h)
-{
-	struct end *e = h->data;
-
-	free(e->buf);
-	free(e);
-}
-
-static struct end *end_new(struct relay *r, enum state state, size_t cap)
-{
-	struct end *e = calloc(1, sizeof *e);
-
-	if (!e)
-		return NULL;
-	e->buf = malloc(cap);
-	if (!e->buf || uv_tcp_init(&r->loop, &e->tcp) < 0) {
-		free(e->buf);
-		free(e);
-		return NULL;
-	}
-	e->cap = cap;
-	e->tcp.data = e;
-	e->relay = r;
-	e->state = state;
-	e->deadline = uv_now(&r->loop) + GREETING_MS;
-	px_list_push(&r->ends, &e->l);
-	r->nends++;
-	r->ngreeting += state == GREETING;
-	return e;
-}
-
-static void end_state(struct end *e, enum state state)
-{
-	e->relay->ngreeting += (state == GREETING) - (e->state == GREETING);
-	e->state = state;
-}
-
-static void drop_one(struct end *e, bool reset)
-{
-	px_list_del(&e->l);
-	e->relay->nends--;
-	e->relay->ngreeting -= e->state == GREETING;
-	e->other = NULL;
-	/* A reset tells the site at once that the stream was cut, not ended. */
-	if (!reset || uv_tcp_close_reset(&e->tcp, on_closed) < 0)
-		uv_close((uv_handle_t *)&e->tcp, on_closed);
-}
-
-static void end_close(struct end *e, bool reset)
-{
-	struct end *other = e->other;
-
-	if (uv_is_closing((uv_handle_t *)&e->tcp))
-		return;
-	drop_one(e, reset);
-	if (other)
-		drop_one(other, reset);
-}
-
-/* No delay; and a peer that has vanished without a word is noticed. No TCP_USER_TIMEOUT: it would also end a connection
- * whose reader takes nothing for a while. */
-static void end_options(struct end *e)
-{
-	uv_tcp_nodelay(&e->tcp, 1);
-	uv_tcp_keepalive(&e->tcp, 1, KEEPALIVE_S);
-}
-
-static bool buffer_grow(struct end *e, size_t cap)
-{
-	uint8_t *more = realloc(e->buf, cap);
-
-	if (!more)
-		return false;
-	e->buf = more;
-	e->cap = cap;
-	return true;
-}
-
-static void greeted(struct end *e);
-static void push(struct end *e);
-
-static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
-{
-	struct end *e = h->data;
-	size_t end = e->start + e->len;
-
-	(void)suggested;
-	*buf = uv_buf_init((char *)e->buf + end, (unsigned)(e->cap - end));
-}
-
-static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
-{
-	struct end *e = s->data;
-
-	(void)buf;
-	if (n == 0)
-		return;
-	if (n < 0) {
-		e->reading = false;
-		uv_read_stop(s);
-		if (e->state == PAIRED && n == UV_EOF) {
-			e->eof = true;
-			push(e);
-			return;
-		}
-		/* A connection without a byte is a port scan, or a test whether we live. */
-		if (e->state == GREETING && e->len > 0)
-			note(e->relay, PX_LOG_WARN,
-				"lost a connection from %s before its preamble was complete", e->peer);
-		else if (e->state != GREETING)
-			px_log(PX_LOG_DEBUG, "lost %s: %s", e->peer, uv_strerror((int)n));
-		end_close(e, e->state == PAIRED);
-		return;
-	}
-	e->len += (size_t)n;
-	if (e->state == GREETING) {
-		greeted(e);
-	} else if (e->state == PAIRED) {
-		push(e);
-	} else if (e->len == e->cap) { /* early bytes; the rest can wait */
-		e->reading = false;
-		uv_read_stop(s);
-	}
-}
-
-static bool read_on(struct end *e)
-{
-	if (e->reading || e->eof)
-		return true;
-	e->reading = uv_read_start((uv_stream_t *)&e->tcp, on_alloc, on_read) == 0;
-	return e->reading;
-}
-
-static void on_write(uv_write_t *w, int status)
-{
-	struct end *e = w->data, *from = e->other;
-
-	e->writing = false;
-	if (!from)
-		return;
-	if (status < 0) {
-		end_close(e, true);
-		return;
-	}
-	from->len = 0;
-	push(from);
-}
-
-static void on_shutdown(uv_shutdown_t *q, int status)
-{
-	struct end *e = q->data;
-
-	if (!e->other)
-		return;
-	if (status < 0) {
-		end_close(e, true);
-		return;
-	}
-	e->shut = true;
-	if (e->other->shut) /* both streams have ended in order */
-		end_close(e, false);
-}
-
-/* push: what e has sent goes to its partner; then e may send more. */
-static void push(struct end *e)
-{
-	struct end *to = e->other;
-	uv_buf_t b;
-	int n;
-
-	if (to->writing)
-		return;
-	while (e->len > 0) {
-		b = uv_buf_init((char *)e->buf + e->start, (unsigned)e->len);
-		n = uv_try_write((uv_stream_t *)&to->tcp, &b, 1);
-		if (n == UV_EAGAIN) {
-			uv_read_stop((uv_stream_t *)&e->tcp);
-			e->reading = false;
-			to->write.data = to;
-			n = uv_write(&to->write, (uv_stream_t *)&to->tcp, &b, 1, on_write);
-			if (n == 0) {
-				to->writing = true;
-				return;
-			}
-		}
-		if (n < 0) {
-			end_close(e, true);
-			return;
-		}
-		e->start += (size_t)n;
-		e->len -= (size_t)n;
-	}
-	e->start = 0;
-	if (e->eof && !to->shutting) {
-		to->shutdown.data = to;
-		to->shutting = true;
-		if (uv_shutdown(&to->shutdown, (uv_stream_t *)&to->tcp, on_shutdown) < 0)
-			end_close(e, true);
-	} else if (!read_on(e)) {
-		end_close(e, true);
-	}
-}
-
-/* Both know each other already. Pushing one may end both. */
-static void pair(struct end *a, struct end *b)
-{
-	a->other = b;
-	b->other = a;
-	end_state(a, PAIRED);
-	end_state(b, PAIRED);
-	if (!buffer_grow(a, BUFFER) || !buffer_grow(b, BUFFER)) {
-		note(a->relay, PX_LOG_ERROR, "out of memory for another pair of connections");
-		end_close(a, true);
-		return;
-	}
-	push(a);
-	if (a->other)
-		push(b);
-}
-
 /* ---- the next relay ---- */
 
-static void dial_next(struct end *up);
+static void dial_next(struct pxd_end *up);
 
 static void on_connect(uv_connect_t *q, int status)
 {
-	struct end *up = q->data;
+	struct pxd_end *up = q->data;
 
 	if (!up->other)
 		return;
 	if (status == 0) {
-		end_options(up);
-		pair(up->other, up);
+		pxd_end_options(up);
+		pxd_end_pair(up->other, up);
 		return;
 	}
 	if (up->address + 1 < up->relay->nnext) { /* a socket serves for one attempt only */
-		struct end *again = end_new(up->relay, CONNECTING, EARLY), *e = up->other;
+		struct pxd_end *again = pxd_end_new(up->relay, CONNECTING, PXD_RELAY_EARLY), *e = up->other;
 
 		if (again) {
 			again->address = up->address + 1;
@@ -379,17 +72,17 @@ static void on_connect(uv_connect_t *q, int status)
 			again->other = e;
 			e->other = again;
 			snprintf(again->peer, sizeof again->peer, "%s", up->peer);
-			drop_one(up, false);
+			pxd_end_drop(up, false);
 			dial_next(again);
 			return;
 		}
 	}
-	note(up->relay, PX_LOG_WARN, "cannot reach the next relay %s for %s: %s", up->relay->next_name,
-		up->other->peer, uv_strerror(status));
-	end_close(up, false);
+	pxd_relay_note(up->relay, PX_LOG_WARN, "cannot reach the next relay %s for %s: %s",
+		up->relay->next_name, up->other->peer, uv_strerror(status));
+	pxd_end_close(up, false);
 }
 
-static void dial_next(struct end *up)
+static void dial_next(struct pxd_end *up)
 {
 	int rc;
 
@@ -400,21 +93,23 @@ static void dial_next(struct end *up)
 		on_connect(&up->connect, rc);
 }
 
-static void forward(struct end *e)
+static void forward(struct pxd_end *e)
 {
-	struct end *up = e->relay->nends < ENDS_MAX ? end_new(e->relay, CONNECTING, EARLY) : NULL;
+	struct pxd_end *up =
+		e->relay->nends < ENDS_MAX ? pxd_end_new(e->relay, CONNECTING, PXD_RELAY_EARLY) : NULL;
 
-	if (!up || !buffer_grow(e, EARLY)) {
-		note(e->relay, PX_LOG_WARN, "closed the connection from %s: too many connections", e->peer);
+	if (!up || !pxd_end_grow(e, PXD_RELAY_EARLY)) {
+		pxd_relay_note(e->relay, PX_LOG_WARN, "closed the connection from %s: too many connections",
+			e->peer);
 		if (up)
-			end_close(up, false);
-		end_close(e, false);
+			pxd_end_close(up, false);
+		pxd_end_close(e, false);
 		return;
 	}
 	up->other = e;
 	e->other = up;
 	snprintf(up->peer, sizeof up->peer, "%.79s", e->relay->next_name);
-	end_state(e,
+	pxd_end_state(e,
 		WAITING); /* its buffer begins with the preamble, and goes on with what it sends meanwhile */
 	e->deadline = uv_now(&e->relay->loop) + e->relay->wait_ms;
 	dial_next(up);
@@ -438,15 +133,15 @@ static const char *stream_text(const struct px_preamble *p, char text[120])
 }
 
 /* e has said which stream it is for. */
-static void meet(struct end *e)
+static void meet(struct pxd_end *e)
 {
-	struct relay *r = e->relay;
-	struct end *old = NULL, *twin = NULL;
+	struct pxd_relay *r = e->relay;
+	struct pxd_end *old = NULL, *twin = NULL;
 	char text[120];
 
 	px_list_each(it, &r->ends)
 	{
-		struct end *x = px_list_entry(it, struct end, l);
+		struct pxd_end *x = px_list_entry(it, struct pxd_end, l);
 
 		if (x == e || x->state == GREETING || !same_stream(&x->pre, &e->pre))
 			continue;
@@ -459,43 +154,43 @@ static void meet(struct end *e)
 	if (old) {
 		if (old->other)
 			twin = NULL; /* it goes, too, and comes again */
-		note(r, PX_LOG_INFO, "%s: %s comes anew, as %s", text, old->peer, e->peer);
-		end_close(old, true);
+		pxd_relay_note(r, PX_LOG_INFO, "%s: %s comes anew, as %s", text, old->peer, e->peer);
+		pxd_end_close(old, true);
 	}
 	if (twin && twin->pre.tls != e->pre.tls) {
-		note(r, PX_LOG_WARN,
+		pxd_relay_note(r, PX_LOG_WARN,
 			"%s: %s and %s do not agree on TLS: write the same security: at both sites", text,
 			twin->peer, e->peer);
-		end_close(twin, false);
-		end_close(e, false);
+		pxd_end_close(twin, false);
+		pxd_end_close(e, false);
 		return;
 	}
 	if (twin) {
-		note(r, PX_LOG_INFO, "%s: %s and %s have met", text, twin->peer, e->peer);
-		pair(twin, e);
+		pxd_relay_note(r, PX_LOG_INFO, "%s: %s and %s have met", text, twin->peer, e->peer);
+		pxd_end_pair(twin, e);
 		return;
 	}
-	if (!buffer_grow(e, EARLY)) {
-		end_close(e, false);
+	if (!pxd_end_grow(e, PXD_RELAY_EARLY)) {
+		pxd_end_close(e, false);
 		return;
 	}
 	px_log(PX_LOG_DEBUG, "%s: %s waits for the other site", text, e->peer);
-	end_state(e, WAITING);
+	pxd_end_state(e, WAITING);
 	e->deadline = uv_now(&r->loop) + r->wait_ms;
 }
 
 /* More of the preamble has come. The buffer is PX_PREAMBLE_SIZE long, so nothing behind it was read. */
-static void greeted(struct end *e)
+static void greeted(struct pxd_end *e)
 {
 	int rc = px_preamble_get(e->buf, e->len, &e->pre);
 
 	if (rc == PX_ESHORT)
 		return;
 	if (rc < 0) {
-		note(e->relay, PX_LOG_WARN, "closed a connection from %s: %s", e->peer,
+		pxd_relay_note(e->relay, PX_LOG_WARN, "closed a connection from %s: %s", e->peer,
 			rc == PX_EVERSION ? "its preamble is of another version of PACX"
 					  : "what it sent is no preamble of PACX");
-		end_close(e, false);
+		pxd_end_close(e, false);
 		return;
 	}
 	if (e->relay->nnext) {
@@ -507,10 +202,10 @@ static void greeted(struct end *e)
 }
 
 /* Close all that is open; then uv_run returns. */
-static void relay_end(struct relay *r)
+static void relay_end(struct pxd_relay *r)
 {
 	while (!px_list_empty(&r->ends))
-		end_close(px_list_entry(r->ends.next, struct end, l), true);
+		pxd_end_close(px_list_entry(r->ends.next, struct pxd_end, l), true);
 	for (int i = 0; i < r->nsocks; i++)
 		uv_close((uv_handle_t *)&r->sock[i], NULL);
 	uv_close((uv_handle_t *)&r->sweep, NULL);
@@ -520,19 +215,37 @@ static void relay_end(struct relay *r)
 
 /* ---- the door ---- */
 
+/* Sites say at once who they are: who has been silent for longest makes room. */
+static void oldest_close(struct pxd_relay *r)
+{
+	px_list_each(it, &r->ends)
+	{
+		struct pxd_end *e = px_list_entry(it, struct pxd_end, l);
+
+		if (e->state != GREETING)
+			continue;
+		pxd_relay_note(r, PX_LOG_WARN,
+			"closed a connection from %s: it sent %zu bytes but no complete preamble, and %d "
+			"came after it",
+			e->peer, e->len, GREETING_MAX);
+		pxd_end_close(e, false);
+		return;
+	}
+}
+
 static void on_connection(uv_stream_t *server, int status)
 {
-	struct relay *r = server->data;
+	struct pxd_relay *r = server->data;
 	struct sockaddr_storage a;
 	int len = sizeof a;
-	struct end *e;
+	struct pxd_end *e;
 
 	if (status < 0) {
-		note(r, PX_LOG_WARN, "cannot accept a connection: %s", uv_strerror(status));
+		pxd_relay_note(r, PX_LOG_WARN, "cannot accept a connection: %s", uv_strerror(status));
 		return;
 	}
 	uv_update_time(&r->loop);
-	e = end_new(r, GREETING, PX_PREAMBLE_SIZE);
+	e = pxd_end_new(r, GREETING, PX_PREAMBLE_SIZE);
 	if (!e) { /* a connection that is not accepted would block the door for ever */
 		px_log(PX_LOG_ERROR, "out of memory with %d connections", r->nends);
 		r->failed = true;
@@ -540,26 +253,27 @@ static void on_connection(uv_stream_t *server, int status)
 		return;
 	}
 	if (uv_accept(server, (uv_stream_t *)&e->tcp) < 0) {
-		end_close(e, false);
+		pxd_end_close(e, false);
 		return;
 	}
 	if (uv_tcp_getpeername(&e->tcp, (struct sockaddr *)&a, &len) == 0)
 		address_text((struct sockaddr *)&a, e->peer, sizeof e->peer);
-	if (r->nends > ENDS_MAX || r->ngreeting > GREETING_MAX) {
-		note(r, PX_LOG_WARN,
-			"closed a connection from %s at once: %d connections, %d of them without a preamble",
-			e->peer, r->nends - 1, r->ngreeting - 1);
-		end_close(e, false);
+	if (r->nends > ENDS_MAX) {
+		pxd_relay_note(r, PX_LOG_WARN, "closed a connection from %s at once: there are %d others",
+			e->peer, r->nends - 1);
+		pxd_end_close(e, false);
 		return;
 	}
-	end_options(e);
-	if (!read_on(e))
-		end_close(e, false);
+	if (r->ngreeting > GREETING_MAX)
+		oldest_close(r);
+	pxd_end_options(e);
+	if (!pxd_end_read(e))
+		pxd_end_close(e, false);
 }
 
 static void on_sweep(uv_timer_t *t)
 {
-	struct relay *r = t->data;
+	struct pxd_relay *r = t->data;
 	uint64_t now = uv_now(&r->loop);
 	char text[120];
 	bool again;
@@ -568,21 +282,23 @@ static void on_sweep(uv_timer_t *t)
 		again = false;
 		px_list_each(it, &r->ends)
 		{
-			struct end *e = px_list_entry(it, struct end, l);
+			struct pxd_end *e = px_list_entry(it, struct pxd_end, l);
 
 			if (e->state == PAIRED || now < e->deadline)
 				continue;
 			if (e->state == GREETING)
-				note(r, PX_LOG_WARN,
+				pxd_relay_note(r, PX_LOG_WARN,
 					"closed a connection from %s: it sent %zu bytes but no complete "
 					"preamble within %d s",
-					e->peer, e->len, GREETING_MS / 1000);
+					e->peer, e->len, PXD_RELAY_GREETING_MS / 1000);
 			else if (e->state == CONNECTING)
-				note(r, PX_LOG_WARN, "the next relay %s does not answer", r->next_name);
+				pxd_relay_note(
+					r, PX_LOG_WARN, "the next relay %s does not answer", r->next_name);
 			else
-				note(r, PX_LOG_INFO, "%s: the other site did not come within %d s; closed %s",
+				pxd_relay_note(r, PX_LOG_INFO,
+					"%s: the other site did not come within %d s; closed %s",
 					stream_text(&e->pre, text), (int)(r->wait_ms / 1000), e->peer);
-			end_close(e, false);
+			pxd_end_close(e, false);
 			again = true;
 			break;
 		}
@@ -591,7 +307,7 @@ static void on_sweep(uv_timer_t *t)
 
 static void on_signal(uv_signal_t *s, int number)
 {
-	struct relay *r = s->data;
+	struct pxd_relay *r = s->data;
 
 	px_log(PX_LOG_INFO, "ended by signal %d with %d connections", number, r->nends);
 	relay_end(r);
@@ -626,7 +342,7 @@ static bool endpoint(const char *text, char **host, int *port)
 	return *host != NULL;
 }
 
-static int listen_at(struct relay *r, const struct sockaddr *a, socklen_t len)
+static int listen_at(struct pxd_relay *r, const struct sockaddr *a, socklen_t len)
 {
 	uv_tcp_t *t = &r->sock[r->nsocks];
 	int one = 1, fd, rc;
@@ -671,7 +387,7 @@ static void port_set(struct sockaddr *a, int port)
 }
 
 /* Listen on every address of the host; one line for each. 0, or an exit status. */
-static int door_open(struct relay *r, const char *host, int port)
+static int door_open(struct pxd_relay *r, const char *host, int port)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV },
 			*list = NULL;
@@ -687,7 +403,7 @@ static int door_open(struct relay *r, const char *host, int port)
 			host ? host : "*", gai_strerror(rc));
 		return 2;
 	}
-	for (struct addrinfo *i = list; i && r->nsocks < ADDRESSES; i = i->ai_next) {
+	for (struct addrinfo *i = list; i && r->nsocks < PXD_RELAY_ADDRESSES; i = i->ai_next) {
 		if (port == 0 && r->nsocks > 0) /* any free port, but the same for all */
 			port_set(i->ai_addr, ntohs(((struct sockaddr_in *)&a)->sin_port));
 		rc = listen_at(r, i->ai_addr, i->ai_addrlen);
@@ -710,7 +426,7 @@ static int door_open(struct relay *r, const char *host, int port)
 }
 
 /* The name is looked up once, here: nothing may block later. */
-static int next_find(struct relay *r, const char *host, int port)
+static int next_find(struct pxd_relay *r, const char *host, int port)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV }, *list = NULL;
 	char number[12];
@@ -722,7 +438,7 @@ static int next_find(struct relay *r, const char *host, int port)
 		px_log(PX_LOG_ERROR, "cannot find the next relay %s: %s", host, gai_strerror(rc));
 		return 2;
 	}
-	for (struct addrinfo *i = list; i && r->nnext < ADDRESSES; i = i->ai_next)
+	for (struct addrinfo *i = list; i && r->nnext < PXD_RELAY_ADDRESSES; i = i->ai_next)
 		if (i->ai_addrlen <= sizeof r->next[0])
 			memcpy(&r->next[r->nnext++], i->ai_addr, i->ai_addrlen);
 	freeaddrinfo(list);
@@ -739,7 +455,7 @@ static int usage(void)
 
 int pxd_relay_main(int argc, char **argv)
 {
-	static struct relay r;
+	static struct pxd_relay r;
 	char *host = NULL, *next_host = NULL;
 	int port, next_port = 0, rc = 2, seconds = WAITING_S;
 	bool good = argc >= 3 && argc % 2 == 1 && endpoint(argv[2], &host, &port);
@@ -769,7 +485,8 @@ int pxd_relay_main(int argc, char **argv)
 	}
 	signal(SIGPIPE, SIG_IGN);
 	px_list_init(&r.ends);
-	r.allowance = LOG_BURST;
+	r.greeted = greeted;
+	r.allowance = PXD_RELAY_LOG_BURST;
 	r.refilled = px_now_ns();
 	if (next_host && next_find(&r, next_host, next_port) != 0)
 		goto out;

@@ -40,8 +40,9 @@ def client(flavor):
 
 
 class Job:
-    def __init__(self, mpi, ranks=2, deadline=20, extra=None, host="127.0.0.1", first=False):
-        """mpi: flavor of each site; ranks: application ranks of each."""
+    def __init__(self, mpi, ranks=2, deadline=20, extra=None, host="127.0.0.1", first=False, link="security: none"):
+        """mpi: flavor of each site; ranks: application ranks of each; link: options of all links."""
+        self.link = link
         self.mpi, self.ranks, self.deadline, self.host, self.first = mpi, ranks, deadline, host, first
         self.names = [f"site{i}" for i in range(len(mpi))]
         self.held, self.ports, self.procs = [], [], {}
@@ -52,18 +53,19 @@ class Job:
             self.held.append(s)
             self.ports.append(s.getsockname()[1])
         self.job = "test" + os.urandom(6).hex()
+        self.key = os.urandom(32).hex()
         self.extra = extra or {}
         self.tmp = tempfile.mkdtemp(prefix="pacxd-test-")
 
     def plan(self):
         sites = ", ".join(f"{{name: {n}, host: '{self.host}', port: {p}, ranks: {self.ranks}, mpi: {m}}}"
                           for n, p, m in zip(self.names, self.ports, self.mpi))
-        return f"{{sites: [{sites}], deadlines: {{start: {self.deadline}s}}}}"
+        return f"{{sites: [{sites}], links: [{{default: , {self.link}}}], deadlines: {{start: {self.deadline}s}}}}"
 
     def start(self, i, *args, **env):
         """Start site i with the client in the mode args."""
         m = self.mpi[i]
-        e = dict(os.environ, PACX_PLAN=self.plan(), PACX_SITE=self.names[i], PACX_JOB=self.job, PACX_FORM="mpmd",
+        e = dict(os.environ, PACX_PLAN=self.plan(), PACX_SITE=self.names[i], PACX_JOB=self.job, PACX_FORM="mpmd", PACX_KEY=self.key,
                  PACX_DAEMONS="first" if self.first else "last", PACX_GATEWAYS="1", OMPI_ALLOW_RUN_AS_ROOT="1",
                  OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
         e.update(self.extra)
