@@ -4,6 +4,7 @@
 #   make check           build and run every test that fits CI's time
 #   make check-long      the long forms: big messages, all ScaLAPACK tests, 100,000 messages per vendor pair
 #   make bench           figures of the relay, each next to a reference measured in the same run
+#   make bench-codec     ratio and speed of the codecs on kinds of data
 #   make lint            clang-format, clang-tidy, cppcheck, floors, documents against code, man pages
 #   make fuzz T=frame SECS=60   one fuzz target (frame hello world parser hostfile codec via) under clang's sanitizers
 #   make install PREFIX=/usr/local DESTDIR=
@@ -150,6 +151,10 @@ $(B)/bench/rawtcp: tests/bench/rawtcp.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -o $@ $<
 
+$(B)/bench/codec: $(B)/obj/plain/tests/bench/codec.o $(call plain,daemon/codec.c)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(CODECS) -lm
+
 # The emulated wide area of scripts/wanlab, a tool of its own.
 LAB = $(B)/lab/wanem
 $(LAB): tests/lab/wanem.c
@@ -182,6 +187,9 @@ check-long: check-build
 bench: all $(BENCHES) $(B)/bench/rawtcp
 	@tests/bench/bench.py --build $(B)
 
+bench-codec: $(B)/bench/codec
+	@$<
+
 fuzz:
 	@mkdir -p build/fuzz/corpus-$(T)
 	$(Q)clang -std=c11 -D_GNU_SOURCE -g -O1 $(INC) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o build/fuzz/$(T) \
@@ -209,6 +217,6 @@ install: all
 clean:
 	rm -rf build
 
-.PHONY: all help check check-build check-fast check-long bench fuzz lint install clean
+.PHONY: all help check check-build check-fast check-long bench bench-codec fuzz lint install clean
 .SECONDARY:
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
