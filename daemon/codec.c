@@ -51,7 +51,7 @@ static inline lane zip_low(lane a, lane b)
 #if __has_builtin(__builtin_shufflevector)
 	return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
 #else
-	lane r;
+	lane r = { 0 };
 
 	for (int i = 0; i < LANE / 2; i++) {
 		r[2 * i] = a[i];
@@ -66,7 +66,7 @@ static inline lane zip_high(lane a, lane b)
 #if __has_builtin(__builtin_shufflevector)
 	return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
 #else
-	lane r;
+	lane r = { 0 };
 
 	for (int i = 0; i < LANE / 2; i++) {
 		r[2 * i] = a[LANE / 2 + i];
@@ -80,7 +80,7 @@ static inline lane zip_high(lane a, lane b)
 static inline __attribute__((always_inline)) void rotate(lane *v, int n, int steps)
 {
 	for (int s = 0; s < steps; s++) {
-		lane t[ELEM_MAX];
+		lane t[ELEM_MAX] = { 0 };
 
 		for (int i = 0; i < n / 2; i++) {
 			t[2 * i] = zip_low(v[i], v[i + n / 2]);

@@ -391,7 +391,7 @@ static int door_open(struct pxd_relay *r, const char *host, int port)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV },
 			*list = NULL;
-	struct sockaddr_storage a;
+	struct sockaddr_storage a = { 0 };
 	char number[12], text[80];
 	int rc, bad = 0, len;
 
