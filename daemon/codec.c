@@ -80,7 +80,7 @@ static inline lane zip_high(lane a, lane b)
 static inline __attribute__((always_inline)) void rotate(lane *v, int n, int steps)
 {
 	for (int s = 0; s < steps; s++) {
-		lane t[ELEM_MAX] = { 0 };
+		lane t[ELEM_MAX];
 
 		for (int i = 0; i < n / 2; i++) {
 			t[2 * i] = zip_low(v[i], v[i + n / 2]);
