@@ -44,7 +44,7 @@ struct pxd_delay {
 };
 
 static void on_poll(uv_poll_t *p, int status, int events);
-static void delay_flush(struct pxd_conn *c);
+static void delay_flush(struct pxd_conn *c, bool tell);
 
 static void events_set(struct pxd_conn *c)
 {
@@ -181,7 +181,7 @@ static ssize_t raw_writev(struct pxd_conn *c, const struct iovec *v, int n)
 static void on_delay(uv_timer_t *t)
 {
 	pxd_of(t->loop)->events++;
-	delay_flush(t->data);
+	delay_flush(t->data, true);
 }
 
 int pxd_conn_emulate(struct pxd_conn *c, long latency_us, double rate)
@@ -201,8 +201,9 @@ int pxd_conn_emulate(struct pxd_conn *c, long latency_us, double rate)
 	return PX_OK;
 }
 
-/* Give the chunks whose time has come to the socket. */
-static void delay_flush(struct pxd_conn *c)
+/* Give the chunks whose time has come to the socket; tell the owner when there is room again (never from within his own
+ * writev). */
+static void delay_flush(struct pxd_conn *c, bool tell)
 {
 	struct pxd_delay *d = c->delay;
 	uint64_t now = px_now_ns();
@@ -236,7 +237,7 @@ static void delay_flush(struct pxd_conn *c)
 		free(k);
 	}
 	events_set(c);
-	if (full && d->bytes < d->most && c->ops->writable)
+	if (tell && full && d->bytes < d->most && c->ops->writable)
 		c->ops->writable(c);
 }
 
@@ -266,7 +267,7 @@ static ssize_t delay_writev(struct pxd_conn *c, const struct iovec *v, int n)
 			break;
 	}
 	if (sum > 0)
-		delay_flush(c);
+		delay_flush(c, false);
 	return (ssize_t)sum;
 }
 
@@ -474,7 +475,7 @@ static void on_poll(uv_poll_t *p, int status, int events)
 	if (!c->dead && !c->closing && !c->shaking && events & UV_WRITABLE) {
 		c->want_write = c->tls_wants_write = false;
 		if (c->delay)
-			delay_flush(c);
+			delay_flush(c, false); /* the owner is told below */
 		if (!c->dead && !c->closing && said_flush(c) && px_buf_len(&c->said) == 0 && c->ops->writable)
 			c->ops->writable(c);
 	}

@@ -160,7 +160,12 @@ static void preamble_take(struct half *h)
 		return;
 	}
 	if (memcmp(p->jobhash, d->jobhash, sizeof p->jobhash) != 0) {
-		turn_away(h, "it is of another job; start all sites with the same hostfile and PACX_JOB");
+		static const char other[] = "it is of another job; start all sites with the same hostfile and PACX_JOB";
+
+		if (p->tls)
+			turn_away(h, other);
+		else
+			refuse(h, other);
 		return;
 	}
 	self = p->reversed ? p->from : p->to;

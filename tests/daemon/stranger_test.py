@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """stranger_test.py: who connects to the in-daemon's port and is not a peer changes nothing; a peer that breaks
-the protocol ends the job. The run meanwhile goes on between two real sites, or with this script as the peer."""
+the protocol loses its connection, and ends the job only when it goes on like that. The run meanwhile goes on between two
+real sites, or with this script as the peer. Links without TLS here; security_test.py has those with."""
 import os
 import socket
 import sys
@@ -12,14 +13,19 @@ import wire  # noqa: E402
 from sites import Job, flavors, run  # noqa: E402
 
 
+def ours(j, hello, **how):
+    """What site1 says when it dials site0 to write."""
+    return wire.preamble(j.job, 1, 0) + wire.frame(wire.HELLO, hello, **how)
+
+
 def with_running_job(f, disturb):
     """disturb(job) while two sites are linked; both must end well afterwards."""
     with Job([f, f]) as j:
         for i in range(2):
             j.start(i, "idle", 4, PACX_LOG="debug")
         for i in range(2):
-            j.wait_text(i, "link to site")
-            j.wait_text(i, "link from site")
+            j.wait_text(i, f"link from site site{i} to")
+            j.wait_text(i, f"to site site{i} is up")
         disturb(j)
         for i in range(2):
             assert j.wait(i) == 0, j.text(i)
@@ -33,8 +39,8 @@ def garbage_is_refused(f):
                 s.sendall(data)
                 if len(data) > 3:
                     kind, body = wire.read_frame(s)
-                    assert kind == wire.REFUSE and b"no PACX frame" in body, (kind, body)
-        assert "refused a connection from 127.0.0.1:" in j.text(0) and "no PACX frame" in j.text(0)
+                    assert kind is None and not body, (kind, body)
+        assert "closed a connection from 127.0.0.1:" in j.text(0) and "no PACX preamble" in j.text(0)
     with_running_job(f, disturb)
 
 
@@ -42,24 +48,30 @@ def log_of_strangers_is_limited(f):
     def disturb(j):
         for _ in range(300):
             wire.ask(j.ports[0], b"garbage!")
-        n = j.text(0).count("refused a connection")
+        n = j.text(0).count("closed a connection")
         assert 5 <= n <= 20, f"{n} lines for 300 strangers"
     with_running_job(f, disturb)
 
 
 def other_version_is_refused(f):
     def disturb(j):
-        kind, text = wire.ask(j.ports[0], wire.frame(wire.HELLO, wire.hello(j.job, "site1", 1), version=2))
+        kind, text = wire.ask(j.ports[0], wire.preamble(j.job, 1, 0, version=2))
+        assert kind is None and text == "" and "another protocol version" in j.text(0), (kind, text)
+        kind, text = wire.ask(j.ports[0], ours(j, wire.hello(j.job, "site1", 1), version=2))
         assert kind == wire.REFUSE and "version 2" in text, (kind, text)
-        kind, text = wire.ask(j.ports[0], wire.frame(wire.HELLO, wire.hello(j.job, "site1", 1, protocol=3)))
+        kind, text = wire.ask(j.ports[0], ours(j, wire.hello(j.job, "site1", 1, protocol=3)))
         assert kind == wire.REFUSE and "version 3" in text, (kind, text)
     with_running_job(f, disturb)
 
 
 def other_job_is_refused(f):
     def disturb(j):
-        kind, text = wire.ask(j.ports[0], wire.frame(wire.HELLO, wire.hello("xyz", "site1", 1)))
+        kind, text = wire.ask(j.ports[0], wire.preamble("xyz", 1, 0))
+        assert kind == wire.REFUSE and "another job" in text and j.job not in text, (kind, text)
+        kind, text = wire.ask(j.ports[0], ours(j, wire.hello("xyz", "site1", 1)))
         assert kind == wire.REFUSE and "not the job" in text and j.job not in text, (kind, text)
+        kind, text = wire.ask(j.ports[0], wire.preamble(j.job, 1, 0, tls=True))
+        assert kind is None and "wants TLS" in j.text(0), (kind, text)
     with_running_job(f, disturb)
 
 
@@ -68,7 +80,7 @@ def duplicate_and_unknown_sites_are_refused(f):
         for h, what in ((wire.hello(j.job, "site1", 1), "already"), (wire.hello(j.job, "site0", 0), "twice"),
                         (wire.hello(j.job, "other", 1), "hostfile"), (wire.hello(j.job, "site1", 1, nranks=5), "ranks"),
                         (wire.hello(j.job, "site1", 1, nsites=3), "3")):
-            kind, text = wire.ask(j.ports[0], wire.frame(wire.HELLO, h))
+            kind, text = wire.ask(j.ports[0], ours(j, h))
             assert kind == wire.REFUSE and what in text, (kind, text)
     with_running_job(f, disturb)
 
@@ -86,8 +98,8 @@ def silent_strangers_do_not_fill_the_door(f):
                 assert time.monotonic() < end
                 time.sleep(0.05)
         held += [wire.dial(j.ports[0]) for _ in range(79)]
-        held[0].sendall(b"PX\x01")
-        j.wait_text(0, "others are waiting for their HELLO")
+        held[0].sendall(b"PACXL")
+        j.wait_text(0, "64 connections wait for their HELLO")
         j.start(1, "idle", 0)
         for i in range(2):
             assert j.wait(i) == 0, j.text(i)
@@ -103,17 +115,20 @@ class Peer:
         self.server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         self.server.bind(("127.0.0.1", self.job.ports[1]))
         self.server.listen()
-        self.hello = wire.frame(wire.HELLO, wire.hello(self.job.job, "site1", 1))
+        self.hello = ours(self.job, wire.hello(self.job.job, "site1", 1))
+        self.answer = wire.frame(wire.HELLO, wire.hello(self.job.job, "site1", 1, session=0, next_=1))
 
     def accept(self, answer=None):
         s, _ = self.server.accept()
         s.settimeout(20)
+        assert wire.read_exactly(s, 48) == wire.preamble(self.job.job, 0, 1)
         kind, _ = wire.read_frame(s)
         assert kind == wire.HELLO
-        s.sendall(self.hello if answer is None else answer)
+        s.sendall(self.answer if answer is None else answer)
         return s
 
     def dial(self):
+        """The connection on which we write, past the HELLOs and the first CREDITs."""
         end = time.monotonic() + 20
         while True:
             try:
@@ -125,6 +140,8 @@ class Peer:
         s.sendall(self.hello)
         kind, body = wire.read_frame(s)
         assert kind == wire.HELLO, body
+        for _ in range(self.job.ranks):
+            assert wire.read_frame(s)[0] == wire.CREDIT
         return s
 
     def __enter__(self):
@@ -138,12 +155,59 @@ class Peer:
 
 
 def peer_that_breaks_the_protocol(f, data, what):
+    """Five times in a row, without anything right in between."""
     with Peer(f) as p:
         into = p.accept()
-        out = p.dial()
-        out.sendall(data)
+        for i in range(5):
+            out = p.dial()
+            out.sendall(data)
+            while wire.read_frame(out)[0] is not None:
+                pass  # PING, LINKACK; then it closes
+            out.close()
+            assert i == 4 or p.job.procs[0].poll() is None, p.job.text(0)
         assert p.job.wait(0) == 5, p.job.text(0)
-        assert "site1" in p.job.text(0) and "broke the protocol" in p.job.text(0) and what in p.job.text(0), p.job.text(0)
+        assert "site1" in p.job.text(0) and "broke the protocol 5 times" in p.job.text(0), p.job.text(0)
+        assert what in p.job.text(0), p.job.text(0)
+        into.close()
+
+
+def malformed_frames_in_between_do_no_harm(f):
+    """The link goes on behind the last frame that was right."""
+    with Peer(f) as p:
+        into = p.accept()
+        for seq in range(1, 9):
+            out = p.dial()
+            out.sendall(wire.frame(wire.MSG, b"x", seq=seq, src=2, dst=0, ctx=2) + os.urandom(100))
+            while wire.read_frame(out)[0] is not None:
+                pass
+            out.close()
+        out = p.dial()
+        out.sendall(wire.frame(wire.BYE, seq=9))
+        kind = None
+        while kind != wire.LINKACK:
+            kind, _ = wire.read_frame(out)
+            assert kind is not None
+        assert p.job.procs[0].poll() is None, p.job.text(0)
+        into.close()
+        out.close()
+
+
+def contradicting_segment_ends_the_job(f):
+    with Peer(f) as p:
+        into, out = p.accept(), p.dial()
+        for seq in (1, 2):
+            out.sendall(wire.frame(wire.SEG, bytes(5000), seg=1 << 18, seq=seq, src=2, dst=0, ctx=2))
+        assert p.job.wait(0) == 5, p.job.text(0)
+        assert "contradicts" in p.job.text(0), p.job.text(0)
+        into.close()
+        out.close()
+
+
+def second_writer_is_refused(f):
+    with Peer(f) as p:
+        into, out = p.accept(), p.dial()
+        kind, text = wire.ask(p.job.ports[0], ours(p.job, wire.hello(p.job.job, "site1", 1, session=78)))
+        assert kind == wire.REFUSE and "already" in text, (kind, text)
         into.close()
         out.close()
 
@@ -158,7 +222,7 @@ def peer_that_refuses(f):
 
 def peer_of_another_version(f):
     with Peer(f) as p:
-        s = p.accept(wire.frame(wire.HELLO, wire.hello(p.job.job, "site1", 1), version=9))
+        s = p.accept(wire.frame(wire.HELLO, wire.hello(p.job.job, "site1", 1, session=0, next_=1), version=9))
         assert p.job.wait(0) == 3, p.job.text(0)
         assert "version 9" in p.job.text(0), p.job.text(0)
         s.close()
@@ -184,7 +248,8 @@ def main():
     tests = [(t.__name__, lambda t=t: t(f)) for t in (
         garbage_is_refused, log_of_strangers_is_limited, other_version_is_refused, other_job_is_refused,
         duplicate_and_unknown_sites_are_refused, silent_strangers_do_not_fill_the_door, peer_that_refuses,
-        peer_of_another_version, abort_of_a_peer_wins_over_its_loss)]
+        peer_of_another_version, abort_of_a_peer_wins_over_its_loss, malformed_frames_in_between_do_no_harm,
+        contradicting_segment_ends_the_job, second_writer_is_refused)]
     msg = dict(seq=1, src=2, dst=0, ctx=2)
     for name, data, what in (
             ("malformed_frame", b"not a frame", "malformed"),
@@ -192,8 +257,10 @@ def main():
             ("foreign_source", wire.frame(wire.MSG, b"x", **dict(msg, src=0)), "source"),
             ("foreign_destination", wire.frame(wire.MSG, b"x", **dict(msg, dst=3)), "destination"),
             ("local_tag_on_link", wire.frame(wire.MSG, b"", total=5000, seg=1 << 18, local=20, **msg), "link"),
-            ("unannounced_segment", wire.frame(wire.SEG, bytes(5000), seg=1 << 18, **msg), "announced"),
-            ("frame_behind_bye", wire.frame(wire.BYE, seq=1) + wire.frame(wire.MSG, b"x", **dict(msg, seq=2)), "BYE")):
+            ("damaged_frame", wire.frame(wire.MSG, b"x", **msg)[:-1] + b"y", "checksum"),
+            ("frame_without_checksum", wire.frame(wire.MSG, b"x", checked=False, **msg), "checksum"),
+            ("more_than_its_credit", wire.frame(wire.SEG, b"", flags=8, total=1 << 40, seg=1 << 20, **msg), "malformed"),
+            ("reverse_frame", wire.frame(wire.CREDIT, dst=1), "may not be sent")):
         tests.append((f"peer_sends_{name}", lambda d=data, w=what: peer_that_breaks_the_protocol(f, d, w)))
     only = sys.argv[1:]
     run([t for t in tests if not only or any(o in t[0] for o in only)])
