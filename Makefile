@@ -1,12 +1,12 @@
 # PACX: one Makefile, everything made goes to build/ (or build/san-.../ with SAN=).
 #
-#   make                 libraries, daemons, pacxrun
+#   make                 libraries, daemons, pacxrun, pacxctl
 #   make check           build and run every test that fits CI's time
 #   make check-long      the long forms: big messages, all ScaLAPACK tests, 100,000 messages per vendor pair
 #   make bench           figures of the relay, each next to a reference measured in the same run
 #   make bench-codec     ratio and speed of the codecs on kinds of data
 #   make lint            clang-format, clang-tidy, cppcheck, floors, documents against code, man pages
-#   make fuzz T=frame SECS=60   one fuzz target (frame hello world parser hostfile codec via) under clang's sanitizers
+#   make fuzz T=frame SECS=60   one fuzz target (frame hello world parser hostfile codec via probing) under clang's sanitizers
 #   make install PREFIX=/usr/local DESTDIR=
 #   make clean
 #
@@ -57,12 +57,15 @@ ATTACH = libpacx/vendor.c libpacx/attach_roles.c libpacx/yield_hook.c
 HOSTS  = $(wildcard daemon/hostfile*.c)
 RUN    = $(addprefix daemon/,pacxrun.c plan.c quote.c elf_flavor.c launch.c output.c records.c json.c descend.c guard.c feeder.c key.c)
 DISPATCH = daemon/pacxd_dispatch.c daemon/relay.c daemon/relay_end.c
-PACXD  = daemon/key.c $(filter-out $(RUN) $(HOSTS) $(DISPATCH) daemon/pacxlabel.c,$(wildcard daemon/*.c))
+CTL    = $(wildcard daemon/pacxctl*.c)
+PACXD  = daemon/key.c $(filter-out $(RUN) $(CTL) $(HOSTS) $(DISPATCH) daemon/pacxlabel.c,$(wildcard daemon/*.c))
+# What pacxctl shares with the daemons and pacxrun.
+CTL_USES = $(addprefix daemon/,tls.c key.c via.c rundir.c json.c)
 
 plain   = $(patsubst %.c,$(B)/obj/plain/%.o,$(1))
 vendored = $(patsubst %.c,$(B)/obj/$(2)/%.o,$(1))
 
-PROGRAMS = $(B)/bin/pacxrun $(B)/bin/pacxd $(B)/lib/pacx/pacxlabel
+PROGRAMS = $(B)/bin/pacxrun $(B)/bin/pacxd $(B)/bin/pacxctl $(B)/lib/pacx/pacxlabel
 all: $(PROGRAMS) $(foreach v,$(VENDORS),$(B)/lib/libpacx-$(v).so $(B)/lib/pacx/pacxd-$(v))
 	$(if $(VENDORS),,$(error no MPI found: install openmpi-bin libopenmpi-dev or mpich libmpich-dev, or run scripts/setup))
 
@@ -75,6 +78,7 @@ $(B)/obj/plain/%.o: %.c
 	$(Q)$(CC) $(CFLAGS) -c $< -o $@
 
 $(B)/bin/pacxrun: $(call plain,$(RUN) $(HOSTS) $(BASE) $(WIRE))
+$(B)/bin/pacxctl: $(call plain,$(CTL) $(CTL_USES) $(HOSTS) $(BASE) $(WIRE))
 $(B)/bin/pacxd: $(call plain,$(DISPATCH) $(BASE) $(WIRE))
 $(B)/lib/pacx/pacxlabel: $(call plain,daemon/pacxlabel.c $(BASE))
 $(PROGRAMS):
@@ -205,7 +209,7 @@ MAN8 = $(wildcard daemon/*.8)
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pacx $(DESTDIR)$(PREFIX)/share/man/man1 \
 		$(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/man/man8 $(DESTDIR)$(PREFIX)/share/doc/pacx/hostfiles
-	install $(B)/bin/pacxrun $(B)/bin/pacxd $(DESTDIR)$(PREFIX)/bin
+	install $(B)/bin/pacxrun $(B)/bin/pacxd $(B)/bin/pacxctl $(DESTDIR)$(PREFIX)/bin
 	install $(B)/lib/libpacx-*.so $(DESTDIR)$(PREFIX)/lib
 	install $(B)/lib/pacx/* $(DESTDIR)$(PREFIX)/lib/pacx
 	install -m 644 $(MAN1) $(DESTDIR)$(PREFIX)/share/man/man1

@@ -145,6 +145,45 @@ int pxd_json_members(const char *text, size_t n,
 	return rc;
 }
 
+int pxd_json_items(
+	const char *text, size_t n, int (*f)(void *arg, const char *value, size_t nvalue), void *arg)
+{
+	struct cursor c = { text, text + n };
+	int rc = 0;
+
+	if (!char_take(&c, '[') || char_take(&c, ']'))
+		return 0;
+	do {
+		const char *value;
+
+		blank_skip(&c);
+		value = c.p;
+		value_take(&c, 1);
+		rc = f(arg, value, (size_t)(c.p - value));
+	} while (rc >= 0 && char_take(&c, ','));
+	return rc;
+}
+
+void pxd_json_text(const char *value, size_t n, char *out, size_t cap)
+{
+	size_t k = 0;
+
+	for (size_t i = 1; n > 1 && i < n - 1 && k + 1 < cap; i++) {
+		char c = value[i];
+
+		if (c == '\\') {
+			c = value[++i];
+			if (c == 'u')
+				i += 4;
+			if (c != '"' && c != '\\' && c != '/')
+				c = '?';
+		}
+		out[k++] = c == 0x7f ? '?' : c;
+	}
+	if (cap)
+		out[k] = '\0';
+}
+
 void pxd_json_print(FILE *f, const char *s)
 {
 	putc('"', f);

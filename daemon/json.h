@@ -15,6 +15,11 @@ bool pxd_json_valid(const char *text, size_t n);
  * a negative result of f ends it and is returned. text must be valid. */
 int pxd_json_members(const char *text, size_t n,
 	int (*f)(void *arg, const char *key, size_t nkey, const char *value, size_t nvalue), void *arg);
+/* pxd_json_items: the same for every value of an array. text must be valid, and an array or something else, which has none. */
+int pxd_json_items(
+	const char *text, size_t n, int (*f)(void *arg, const char *value, size_t nvalue), void *arg);
+/* pxd_json_text: a string value without quotes and escapes ('?' for what is not plain text), cut to cap. */
+void pxd_json_text(const char *value, size_t n, char *out, size_t cap);
 /* pxd_json_print: s as a JSON string, with quotes. */
 void pxd_json_print(FILE *f, const char *s);
 

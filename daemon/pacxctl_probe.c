@@ -1,0 +1,267 @@
+/* pacxctl_probe.c: pacxctl probe: latency and bandwidth of every link that a site dials, and what to write into the hostfile.
+ *
+ * Latency: echoes of one byte, one after the other. Bandwidth: S connections at once, each with as many SINK requests under way as
+ * it takes; what counts is what was answered between a quarter of the time and its end, so the beginning of the connections and
+ * what is left in buffers do not. One thread for each connection.
+ */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/err.h"
+#include "pacxctl.h"
+#include "pacxctl_way.h"
+#include "wait.h"
+
+#define ECHOES  200
+#define ECHO_NS UINT64_C(2000000000) /* no longer than this */
+#define PIECE   65536                /* of a SINK */
+#define STEPS   4                    /* 1, 2, 4, 8 streams */
+#define STREAMS (1 << (STEPS - 1))
+#define ENOUGH  0.9 /* of the best rate: fewer streams are cheaper */
+#define UNSENT  (2 * PIECE)
+
+struct sender {
+	struct pxd_way way;
+	uint64_t count_from, end;    /* px_now_ns */
+	uint64_t first, last, bytes; /* answered between count_from and end */
+	const uint8_t *request;      /* one SINK of PIECE bytes */
+	int rc;
+};
+
+static int by_value(const void *x, const void *y)
+{
+	const double *a = x, *b = y;
+
+	return (*a > *b) - (*a < *b);
+}
+
+/* latency: us of min and median. 0 or PX_E.... */
+static int latency(struct pxd_way *w, double *least, double *median)
+{
+	double us[ECHOES];
+	uint64_t start = px_now_ns();
+	int n = 0, rc = 0;
+
+	while (n < ECHOES && (n < 5 || px_now_ns() - start < ECHO_NS)) {
+		uint64_t at = px_now_ns();
+
+		rc = pxd_way_echo(w, 1, at + (uint64_t)w->ctl->o.timeout_ms * 1000000);
+		if (rc < 0)
+			return rc;
+		us[n++] = (double)(px_now_ns() - at) / 1e3;
+	}
+	qsort(us, (size_t)n, sizeof us[0], by_value);
+	*least = us[0];
+	*median = us[n / 2];
+	return 0;
+}
+
+/* answers_take: count what has been answered; partial heads stay in `head`. 0 or PX_E.... */
+static int answers_take(struct sender *s, uint8_t *head, size_t *nhead)
+{
+	while (pxd_talk_wait(&s->way.talk, true, false, 0)) {
+		ssize_t k = pxd_talk_some(&s->way.talk, head + *nhead, PX_PROBING_SIZE - *nhead, 0);
+		struct px_probing p;
+		uint64_t now;
+
+		if (k < 0)
+			return (int)k;
+		*nhead += (size_t)k;
+		if (k == 0 || *nhead < PX_PROBING_SIZE)
+			return 0;
+		*nhead = 0;
+		if (px_probing_get(head, &p) < 0 || !p.answer || p.op != PX_PROBING_SINK)
+			return PX_EPROTO;
+		now = px_now_ns();
+		if (now < s->count_from || now > s->end)
+			continue;
+		if (s->first)
+			s->bytes += PIECE; /* the first one begins the time */
+		else
+			s->first = now;
+		s->last = now;
+	}
+	return 0;
+}
+
+static void *sender_run(void *arg)
+{
+	struct sender *s = arg;
+	struct pxd_talk *t = &s->way.talk;
+	const uint8_t *request = s->request;
+	const size_t n = PX_PROBING_SIZE + PIECE;
+	uint8_t head[PX_PROBING_SIZE];
+	size_t nhead = 0, at = 0;
+	int unsent = UNSENT;
+
+	/* Not more in the kernel than is under way: what counts is what arrives. */
+	setsockopt(t->fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
+	while (s->rc == 0 && px_now_ns() < s->end) {
+		ssize_t k = pxd_talk_push(t, request + at, n - at);
+
+		if (k < 0) {
+			s->rc = (int)k;
+			break;
+		}
+		at = (at + (size_t)k) % n;
+		if (k == 0)
+			pxd_talk_wait(t, true, true, s->end);
+		s->rc = answers_take(s, head, &nhead);
+	}
+	return NULL;
+}
+
+/* rate: bytes/s over n streams; below 0: PX_E... with talk.why of the first. */
+static double rate(struct sender *s, int n, uint64_t ns)
+{
+	static uint8_t request[PX_PROBING_SIZE + PIECE];
+	uint64_t now = px_now_ns(), first = UINT64_MAX, last = 0, bytes = 0;
+	pthread_t thread[STREAMS];
+	int started = 0;
+
+	px_probing_put(&(struct px_probing){ PX_PROBING_SINK, 0, PIECE }, request);
+	for (; started < n; started++) {
+		struct sender *x = &s[started];
+
+		x->request = request;
+		x->count_from = now + ns / 4;
+		x->end = now + ns;
+		x->first = x->last = x->bytes = 0;
+		x->rc = 0;
+		if (pthread_create(&thread[started], NULL, sender_run, x) != 0)
+			break;
+	}
+	for (int i = 0; i < started; i++)
+		pthread_join(thread[i], NULL);
+	for (int i = 0; i < started; i++) {
+		if (s[i].rc < 0)
+			return s[i].rc;
+		bytes += s[i].bytes;
+		if (s[i].first && s[i].first < first)
+			first = s[i].first;
+		if (s[i].last > last)
+			last = s[i].last;
+	}
+	return last > first ? (double)bytes / ((double)(last - first) / 1e9) : 0;
+}
+
+static void print_rate(double bytes)
+{
+	if (bytes >= 1e8)
+		printf("%.2f GB/s", bytes / 1e9);
+	else
+		printf("%.2f MB/s", bytes / 1e6);
+}
+
+/* bandwidth: prints a line for each number of streams; returns the proposed one, 0 = cannot say. */
+static int bandwidth(struct pxd_way *w, uint64_t ns)
+{
+	struct sender s[STREAMS] = { { .rc = 0 } };
+	double best = 0, got[STEPS] = { 0 };
+	int steps = 0, proposal = 0;
+
+	for (; steps < STEPS; steps++) {
+		int n = 1 << steps, open = 0, rc = 0;
+
+		/* New connections each time: a request that was cut off cannot be taken up again. */
+		for (; open < n && rc >= 0; open++) {
+			s[open].way = *w;
+			s[open].way.stream = open;
+			rc = pxd_way_open(&s[open].way);
+		}
+		if (rc >= 0)
+			got[steps] = rate(s, n, ns);
+		if (rc < 0 || got[steps] < 0)
+			printf("  %d stream%s: %s\n", n, n > 1 ? "s" : "",
+				rc < 0 ? s[open - 1].way.why : "broken off");
+		for (int i = 0; i < open; i++)
+			pxd_way_close(&s[i].way);
+		if (rc < 0 || got[steps] < 0)
+			break;
+		printf("  %d stream%s: ", n, n > 1 ? "s" : "");
+		print_rate(got[steps]);
+		putchar('\n');
+		best = got[steps] > best ? got[steps] : best;
+	}
+	for (int i = steps - 1; i >= 0 && best > 0; i--)
+		if (got[i] >= ENOUGH * best)
+			proposal = 1 << i;
+	return proposal;
+}
+
+static bool way_probe(struct pxd_ctl *c, int self, int peer, int gateway, struct pxd_tls_ctx *tls, bool keyed)
+{
+	const struct pxd_site *a = &c->h->sites[self], *b = &c->h->sites[peer];
+	struct pxd_way w = {
+		.ctl = c, .self = self, .peer = peer, .gateway = gateway, .tls = tls, .keyed = keyed
+	};
+	double least, median;
+	int streams = 0, rc = pxd_way_open(&w);
+	bool job;
+
+	if (b->ngateways > 1)
+		printf("%s -> %s/%d\n", a->name, b->name, gateway);
+	else
+		printf("%s -> %s\n", a->name, b->name);
+	if (rc < 0) {
+		printf("  no way: %s; see pacxctl doctor\n", w.why);
+		pxd_way_close(&w);
+		return false;
+	}
+	rc = latency(&w, &least, &median);
+	job = w.id.flags & PX_PROBING_JOB;
+	if (rc < 0)
+		printf("  latency: %s\n", w.talk.why);
+	else
+		printf("  latency: %.1f us there and back at best, %.1f us the median\n", least, median);
+	pxd_way_close(&w);
+	if (rc < 0)
+		return false;
+	if (job) {
+		printf("  a job runs there; its bandwidth is not disturbed by a test\n");
+		return true;
+	}
+	streams = bandwidth(&w, c->o.for_ms ? (uint64_t)c->o.for_ms * 1000000 : UINT64_C(1000000000));
+	if (streams == 0)
+		return false;
+	printf("  proposed: {between: [%s, %s], streams: %d, compress: auto}\n", a->name, b->name, streams);
+	return true;
+}
+
+int pxd_ctl_probe(int argc, char **argv)
+{
+	struct pxd_ctl c;
+	bool all = true;
+	int rc = pxd_ctl_open(&c, argc, argv);
+
+	if (rc != 0)
+		return rc;
+	for (int self = 0; self < c.h->nsites; self++) {
+		struct pxd_tls_ctx *tls = NULL;
+		char why[PXD_WHY];
+		bool keyed;
+
+		if (!pxd_ctl_selected(&c, self))
+			continue;
+		if (pxd_ctl_tls(&c, self, &tls, &keyed, why, sizeof why) < 0) {
+			printf("%s: %s\n", c.h->sites[self].name, why);
+			all = false;
+			continue;
+		}
+		for (int peer = 0; peer < c.h->nsites; peer++) {
+			if (peer == self || (!pxd_hosts_dials(c.h, self, self, peer) &&
+						    !pxd_hosts_dials(c.h, self, peer, self)))
+				continue;
+			for (int g = 0; g < c.h->sites[peer].ngateways; g++)
+				all = way_probe(&c, self, peer, g, tls, keyed) && all;
+		}
+		pxd_tls_ctx_free(tls);
+	}
+	pxd_ctl_close(&c);
+	return all ? 0 : PXD_CTL_WRONG;
+}
