@@ -140,11 +140,12 @@ FLOORS = $(call plain,$(HOSTS) $(BASE) $(WIRE))
 USES_codec = daemon/codec.c
 USES_auto_codec = daemon/codec.c daemon/auto_codec.c
 USES_via = daemon/via.c
-$(foreach t,codec auto_codec via,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
+USES_status = daemon/status.c daemon/rundir.c
+$(foreach t,codec auto_codec via status,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
 
 $(B)/tests/%: $(B)/obj/plain/tests/unit/%.o $(FLOORS)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(YAML) $(CODECS) -lm -pthread
+	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(YAML) $(CODECS) $(UV) -lm -pthread
 $(B)/tests/decode: $(B)/obj/plain/tests/wire/decode.o $(FLOORS)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(YAML) -pthread

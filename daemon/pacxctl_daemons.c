@@ -23,17 +23,30 @@
 #define TEXT_MAX (16 * 1024 * 1024)
 #define WAIT_MS  2000 /* for one daemon */
 
+static const char *scaled(double x, double step, const char *const *units, char *buf)
+{
+	int u = 0;
+
+	while (x >= step - 0.5 && u < 5) {
+		x /= step;
+		u++;
+	}
+	snprintf(buf, 16, u == 0 || x >= 99.95 ? "%.0f %s" : "%.1f %s", x < 1e6 ? x : 1e6, units[u]);
+	return buf;
+}
+
 const char *pxd_size_text(double bytes, char *buf)
 {
 	static const char *const units[] = { "B", "kB", "MB", "GB", "TB", "PB" };
-	int u = 0;
 
-	while (bytes >= 999.5 && u < 5) {
-		bytes /= 1000;
-		u++;
-	}
-	snprintf(buf, 16, u == 0 || bytes >= 99.95 ? "%.0f %s" : "%.1f %s", bytes, units[u]);
-	return buf;
+	return scaled(bytes, 1000, units, buf);
+}
+
+const char *pxd_memory_text(double bytes, char *buf)
+{
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB" };
+
+	return scaled(bytes, 1024, units, buf);
 }
 
 const char *pxd_time_text(double seconds, char *buf)

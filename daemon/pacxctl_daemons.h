@@ -32,8 +32,9 @@ struct pxd_daemons {
 int pxd_daemons_read(struct pxd_daemons *d, const char *job);
 void pxd_daemons_free(struct pxd_daemons *d);
 
-/* pxd_size_text: "1.5 MB", in buf of at least 16. pxd_time_text: "3m12s". Both return buf. */
+/* pxd_size_text: "1.5 MB", in buf of at least 16; pxd_memory_text: "1.4 MiB"; pxd_time_text: "3m12s". They return buf. */
 const char *pxd_size_text(double bytes, char *buf);
+const char *pxd_memory_text(double bytes, char *buf);
 const char *pxd_time_text(double seconds, char *buf);
 
 #endif

@@ -16,10 +16,10 @@ static void print_daemons(const struct pxd_daemons *d, int from, int to)
 		char name[PX_NAME_MAX + 32], up[16], rss[16], used[16], all[16], buffer[40];
 
 		snprintf(name, sizeof name, "%s:%s/%.0f", x->site, x->role, x->gateway);
-		snprintf(buffer, sizeof buffer, "%s of %s", pxd_size_text(x->used, used),
-			pxd_size_text(x->buffer, all));
+		snprintf(buffer, sizeof buffer, "%s of %s", pxd_memory_text(x->used, used),
+			pxd_memory_text(x->buffer, all));
 		printf("%-24s %7.0f %8s %9s %21s  %s\n", name, x->pid, pxd_time_text(x->uptime_s, up),
-			pxd_size_text(x->rss, rss), buffer, x->version);
+			pxd_memory_text(x->rss, rss), buffer, x->version);
 	}
 }
 
@@ -45,7 +45,7 @@ static void print_links(const struct pxd_daemons *d, int from, int to)
 				snprintf(ratio, sizeof ratio, "%.2f", l->codec_in / l->codec_out);
 			printf("%-24s %-20s %-18s %7.0f %9s %9.0f %9s %7s %9s %9s %6.0f\n", name, way, state,
 				l->streams, rtt, l->messages, pxd_size_text(l->payload, payload), ratio,
-				pxd_size_text(l->queued, queued), pxd_size_text(l->retained, retained),
+				pxd_memory_text(l->queued, queued), pxd_memory_text(l->retained, retained),
 				l->reconnects);
 		}
 	}

@@ -181,8 +181,8 @@ static void row_show(struct screen *s, const struct row *r, double most)
 	if (l->codec_out > 0)
 		snprintf(ratio, sizeof ratio, "%.2f", l->codec_in / l->codec_out);
 	line(s, "%-22s %-11s %s %9.2f %9.0f %9s %6s %9s %9s %10.0f", way, l->state, b, r->rate / 1e6,
-		r->messages, rtt, ratio, pxd_size_text(l->queued, queued), pxd_size_text(l->payload, payload),
-		l->messages);
+		r->messages, rtt, ratio, pxd_memory_text(l->queued, queued),
+		pxd_size_text(l->payload, payload), l->messages);
 }
 
 static void show(
@@ -217,9 +217,9 @@ static void show(
 			if (strcmp(x->job, job) != 0)
 				continue;
 			snprintf(name, sizeof name, "%s:%s/%.0f", x->site, x->role, x->gateway);
-			snprintf(buffer, sizeof buffer, "%s of %s", pxd_size_text(x->used, used),
-				pxd_size_text(x->buffer, all));
-			line(s, "%-22s %-11.0f %9s %21s", name, x->pid, pxd_size_text(x->rss, rss), buffer);
+			snprintf(buffer, sizeof buffer, "%s of %s", pxd_memory_text(x->used, used),
+				pxd_memory_text(x->buffer, all));
+			line(s, "%-22s %-11.0f %9s %21s", name, x->pid, pxd_memory_text(x->rss, rss), buffer);
 		}
 	}
 	if (now->n == 0)

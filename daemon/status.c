@@ -111,10 +111,8 @@ int pxd_status_open(struct pxd_status *s, uv_loop_t *loop, const char *name,
 		rc = chmod(path, 0600) < 0 ? -errno : 0;
 	if (rc == 0)
 		rc = uv_listen((uv_stream_t *)&s->pipe, PXD_STATUS_CLIENTS, on_connection);
-	if (rc == 0) {
-		uv_unref((uv_handle_t *)&s->pipe); /* it keeps no loop alive */
+	if (rc == 0)
 		return 0;
-	}
 	pxd_status_close(s);
 fail:
 	px_log(PX_LOG_WARN, "no pacxctl status for this daemon: %s: %s", path, uv_strerror(rc));
