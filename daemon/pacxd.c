@@ -21,6 +21,7 @@
 #include "frame.h"
 #include "key.h"
 #include "pacxd.h"
+#include "stats.h"
 #include "tls.h"
 #include "vendor.h"
 #include "wait.h"
@@ -160,11 +161,33 @@ static int tls_open(struct pxd *d)
 	return rc;
 }
 
+/* What pacxctl status and top show. */
+static void status_make(void *arg, struct px_buf *b)
+{
+	struct pxd *d = arg;
+	long pages = 0, resident = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	if (f && fscanf(f, "%ld %ld", &pages, &resident) != 2)
+		resident = 0;
+	if (f)
+		fclose(f);
+	pxd_stats_add(b, "{\"pid\":%ld,\"job\":", (long)getpid());
+	pxd_stats_quote(b, d->hosts->job_id);
+	pxd_stats_add(b, ",\"site\":");
+	pxd_stats_quote(b, pxd_site_name(d, d->self));
+	pxd_stats_add(b, ",\"role\":\"%s\",\"gateway\":%d,\"version\":\"%s\",\"uptime_s\":%.1f,\"rss_bytes\":%lld,\"buffer_bytes\":%llu",
+		d->role == &pxd_role_out ? "out" : "in", d->gateway, PX_VERSION_TEXT, (double)(px_now_ns() - d->started) / 1e9,
+		(long long)resident * sysconf(_SC_PAGESIZE), (unsigned long long)d->hosts->sites[d->self].buffer);
+	d->role->status(d, b);
+	px_buf_append(b, "}", 1);
+}
+
 /* From the native Init to an open role. 0 or PX_E..., after pxd_fail. */
 static int daemon_open(struct pxd *d)
 {
 	int index = index_find(d), rc;
-	char who[PX_NAME_MAX + 16];
+	char who[PX_NAME_MAX + 16], name[PX_JOB_MAX + PX_NAME_MAX + 32];
 
 	/* Collective: all ranks of the site are in it, so even a misplaced daemon takes part. */
 	rc = px_attach_roles(index < 0 || index % 2 == 0 ? PX_ROLE_OUT : PX_ROLE_IN, &d->map);
@@ -198,7 +221,12 @@ static int daemon_open(struct pxd *d)
 	}
 	hello_make(d);
 	d->role = index % 2 == 0 ? &pxd_role_out : &pxd_role_in;
-	return d->role->open(d);
+	rc = d->role->open(d);
+	snprintf(name, sizeof name, "%s-%s-%s%d", d->hosts->job_id, pxd_site_name(d, d->self),
+		index % 2 == 0 ? "out" : "in", d->gateway);
+	if (rc == 0)
+		pxd_status_open(&d->status, &d->loop, name, status_make, d);
+	return rc;
 }
 
 /* Wait up to ns for TCP, or for the next timer of the loop. */
@@ -239,6 +267,7 @@ static void loop_run(struct pxd *d)
 /* A job that ends well: nothing may be left behind. */
 static void daemon_close(struct pxd *d)
 {
+	pxd_status_close(&d->status);
 	if (getenv("PACX_STATS"))
 		d->role->report(d);
 	d->role->close(d);
@@ -289,6 +318,7 @@ int main(int argc, char **argv)
 	if (d.failed) {
 		if (d.role && d.state)
 			d.role->farewell(&d, d.why);
+		pxd_status_close(&d.status);
 		nanosleep(&say, NULL);
 		uv_run(&d.loop, UV_RUN_NOWAIT);
 		px_n.Abort(MPI_COMM_WORLD, d.code);

@@ -15,6 +15,7 @@
 #include "buf.h"
 #include "hostfile.h"
 #include "preamble.h"
+#include "status.h"
 #include "world.h"
 
 /* Codes of the native Abort, and so usually of the launcher's exit status. An ABORT frame brings its own. */
@@ -59,6 +60,7 @@ struct pxd {
 	const struct pxd_role *role;
 	void *state;      /* of the role */
 	uint64_t started; /* px_now_ns at start */
+	struct pxd_status status;
 	/* pxd_fail: the job ends. */
 	bool failed;
 	int code;
