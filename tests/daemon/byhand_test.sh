@@ -29,10 +29,11 @@ mpicc.$mpi -o "$D/size" "$D/size.c" || exit 1
 set -- $(python3 -c 'import socket
 s = [socket.socket() for _ in "ab"]
 for t in s: t.bind(("127.0.0.1", 0)); print(t.getsockname()[1])')
+"$BUILD/bin/pacxctl" keygen "$D/key" || exit 1
 cat >"$D/hosts.yml" <<END
 sites:
-  - {name: left, host: 127.0.0.1, port: $1, ranks: 2, mpi: $mpi, start: manual}
-  - {name: right, host: 127.0.0.1, port: $2, ranks: 1, mpi: $mpi}
+  - {name: left, host: 127.0.0.1, port: $1, ranks: 2, mpi: $mpi, start: manual, key: $D/key}
+  - {name: right, host: 127.0.0.1, port: $2, ranks: 1, mpi: $mpi, key: $D/key}
 deadlines: {start: 40s}
 END
 launch() { # N: the site's own mpirun

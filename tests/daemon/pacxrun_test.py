@@ -518,10 +518,47 @@ def remote_sites_need_a_start_command_and_a_port():
     contains(r.stderr, "site 'a': the start command has the unknown placeholder {apps}; did you mean {app}?")
 
 
+PLAIN = "links: [{default: , security: none}]\n"
+
+
+@test
+def keys_go_where_they_are_read():
+    """{key} stands before the launcher of another machine, put there by us or by the user; without a place for it nothing starts."""
+    def command(start):
+        r = hostfile("sites:\n  - {name: a, host: h1, port: 5, ranks: 2, mpi: mpich, start: " + repr(start) + "}\n"
+                     "  - {name: b, host: h2, port: 6, ranks: 3, mpi: mpich, start: 'echo b'}\n", "--check", "--", "prog")
+        found = re.search("start: (.*)", r.stdout)
+        return (found[1] if found else r.stderr)
+    contains(command("ssh h1 mpirun -np {ranks} {app} : -np {daemons} {pacxd}"), "ssh h1 'sh -c ")
+    contains(command("ssh h1 /opt/x/bin/mpirun {app}"), "read -r PACX_KEY")
+    equal("PACX_KEY" in command("mpirun {app}"), False)
+    contains(command("ssh h1 ./start {key} {app}"), "read -r PACX_KEY")
+    contains(command("ssh h1 ./start {app}"), "put {key} before the launcher")
+    contains(command("ssh -tt h1 mpirun {app}"), "makes a terminal")
+
+
+@test
+def key_of_one_start_by_hand_has_to_be_given():
+    text = ("sites:\n  - {name: a, ranks: 2, mpi: mpich, start: 'echo ${#PACX_KEY} $PACX_KEY'}\n"
+            "  - {name: b, ranks: 3, mpi: openmpi, start: manual}\n")
+    r = hostfile(text, "true")
+    equal(r.returncode, 2)
+    contains(r.stderr, "pacxctl keygen FILE")
+    with tempfile.TemporaryDirectory() as d:
+        key = os.path.join(d, "key")
+        equal(subprocess.run([os.path.dirname(PACXRUN) + "/pacxctl", "keygen", key]).returncode, 0)
+        r = hostfile(text, "--key", key, "true")
+        equal((r.returncode, r.stdout), (0, "64 " + open(key).read()), r.stderr)
+        os.chmod(key, 0o644)
+        r = hostfile(text, "--key", key, "true")
+        equal(r.returncode, 2)
+        contains(r.stderr, "chmod 600")
+
+
 @test
 def check_prints_the_plan_and_starts_nothing():
     r = hostfile("job: melt\nsites:\n  - {name: a, host: h1, port: 5, ranks: 2, mpi: mpich, start: 'touch /tmp/x; ssh h1 {app}'}\n"
-                 "  - {name: b, host: h2, port: 6, ranks: 3, mpi: openmpi, start: manual}\n", "--check", "--", "prog", "a b")
+                 "  - {name: b, host: h2, port: 6, ranks: 3, mpi: openmpi, start: manual}\n" + PLAIN, "--check", "--", "prog", "a b")
     equal((r.returncode, r.stderr), (0, ""))
     for part in ("job: melt\n", "ranks: 5 on 2 sites\n", "site a: ranks 0-1, MPICH, daemons last, single executable\n",
                  "others dial h1 port 5\n", "site b: ranks 2-4, Open MPI", "start: by hand\n"):
@@ -556,7 +593,7 @@ def by_hand_environment_agrees_at_all_sites():
 @test
 def manual_site_is_explained_while_the_others_run():
     text = ("sites:\n  - {name: a, ranks: 2, mpi: mpich, start: 'echo $PACX_JOB'}\n"
-            "  - {name: b, ranks: 3, mpi: openmpi, start: manual}\n")
+            "  - {name: b, ranks: 3, mpi: openmpi, start: manual}\n" + PLAIN)
     r = hostfile(text, "true")
     equal(r.returncode, 0)
     contains(r.stderr, "site 'b' is started by hand. Type there:")
@@ -566,7 +603,7 @@ def manual_site_is_explained_while_the_others_run():
 
 @test
 def only_one_site_is_started_with_site():
-    text = "sites:\n  - {name: a, ranks: 2, port: 5, start: 'echo a'}\n  - {name: b, ranks: 3, port: 6, start: 'echo b'}\n"
+    text = "sites:\n  - {name: a, ranks: 2, port: 5, start: 'echo a'}\n  - {name: b, ranks: 3, port: 6, start: 'echo b'}\n" + PLAIN
     r = hostfile(text, "--site", "b", "true")
     equal((r.returncode, r.stdout), (0, "b\n"), r.stderr)
 

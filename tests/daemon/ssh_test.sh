@@ -86,6 +86,7 @@ sites:
     env: {X: "x  y'\$z"}
     start: |
       $1
+links: [{default: , security: none}]
 END
 }
 SSH="ssh -F $D/ssh_config"
