@@ -353,8 +353,11 @@ static void in_report(struct pxd *d)
 {
 	struct in *in = d->state;
 	const char *self = pxd_site_name(d, d->self);
+	char role[16] = "in"; /* of gateways but the first: with its number */
 	struct px_buf b = { 0 };
 
+	if (d->gateway > 0)
+		snprintf(role, sizeof role, "in%d", d->gateway);
 	pxd_stats_add(&b, "{\"links_in\":[");
 	for (int i = 0; i < in->npaths; i++) {
 		const struct pxd_counters *c = &in->path[i]->count;
@@ -372,11 +375,13 @@ static void in_report(struct pxd *d)
 			(unsigned long long)c->wire_bytes, (unsigned long long)c->frames,
 			(unsigned long long)in->sends.segs.peak_bytes, (unsigned long long)in->sends.envelope_peak,
 			(unsigned long long)in->sends.dropped, v.reconnects);
+		if (d->hosts->sites[d->self].ngateways > 1)
+			pxd_stats_add(&b, ",\"gateway\":%d", d->gateway);
 		pxd_stats_codecs(&b, c);
 		pxd_stats_add(&b, "}");
 	}
 	pxd_stats_add(&b, "]}");
-	if (pxd_stats_send(STDOUT_FILENO, self, "in", "stats", (char *)px_buf_data(&b), px_buf_len(&b)) < 0)
+	if (pxd_stats_send(STDOUT_FILENO, self, role, "stats", (char *)px_buf_data(&b), px_buf_len(&b)) < 0)
 		px_log(PX_LOG_WARN, "the statistics could not be written to standard output");
 	px_buf_fini(&b);
 }

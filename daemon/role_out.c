@@ -499,9 +499,12 @@ static void out_report(struct pxd *d)
 {
 	struct out *o = d->state;
 	const char *self = pxd_site_name(d, d->self);
+	char role[16] = "out"; /* of gateways but the first: with its number */
 	struct px_buf b = { 0 };
 	bool first = true;
 
+	if (d->gateway > 0)
+		snprintf(role, sizeof role, "out%d", d->gateway);
 	pxd_stats_add(&b, "{\"links\":[");
 	for (int i = 0; i < d->hosts->nsites; i++) {
 		const struct pxd_path *p = &o->path[i];
@@ -521,6 +524,8 @@ static void out_report(struct pxd *d)
 			(unsigned long long)p->count.wire_bytes, (unsigned long long)p->count.frames,
 			(unsigned long long)(p->writes + (p->stream[0]->conn ? p->stream[0]->conn->writes : 0)), p->nstreams,
 			v.reconnects, v.retained_peak);
+		if (d->hosts->sites[d->self].ngateways > 1)
+			pxd_stats_add(&b, ",\"gateway\":%d", d->gateway);
 		pxd_stats_codecs(&b, &p->count);
 		pxd_stats_add(&b, "}");
 		first = false;
@@ -529,7 +534,7 @@ static void out_report(struct pxd *d)
 	px_buf_append(
 		&b, o->collectives ? o->collectives : "{}", o->collectives ? strlen(o->collectives) : 2);
 	pxd_stats_add(&b, "}");
-	if (pxd_stats_send(STDOUT_FILENO, self, "out", "stats", (char *)px_buf_data(&b), px_buf_len(&b)) < 0)
+	if (pxd_stats_send(STDOUT_FILENO, self, role, "stats", (char *)px_buf_data(&b), px_buf_len(&b)) < 0)
 		px_log(PX_LOG_WARN, "the statistics could not be written to standard output");
 	px_buf_fini(&b);
 }
