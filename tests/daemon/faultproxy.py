@@ -34,6 +34,7 @@ import threading
 import time
 
 BUFFER = 1 << 20
+HANDSHAKE = 8192  # a connection that has moved more than this is in use
 FAULTS = ("reset", "close", "stall", "drop", "discard", "flip")
 FATAL = ("reset", "close", "drop", "discard")  # the connection has no future
 
@@ -176,9 +177,13 @@ class Connection:
             self.fate = (self.moved, "flip", None)
         elif fault in ("drop", "discard"):
             self.proxy.happened("drop")
+            if self.moved > HANDSHAKE:
+                self.proxy.happened("late")
             self.hold(fault == "discard")
         else:
             self.proxy.happened("cut")
+            if self.moved > HANDSHAKE:
+                self.proxy.happened("late")
             if fault == "close":  # closing with bytes unread would be a reset
                 for s in (self.a, self.b):
                     s.shutdown(socket.SHUT_WR)
@@ -222,7 +227,8 @@ class Connection:
 
 
 class Proxy:
-    """count: connections, failed (nobody at the target), bytes, and cut, drop, stall, flip: how often it was done to one."""
+    """count: connections, failed (nobody at the target), bytes; cut, drop, stall, flip: how often it was done to one; late: cuts and
+    drops of connections that were in use for certain."""
     def __init__(self, target, port=0, host="127.0.0.1"):
         self.target = target if isinstance(target, tuple) else (host, target)
         self.host, self.port = host, port
