@@ -262,7 +262,7 @@ int pxd_hosts_gates_default(const struct pxd_text *t, struct pxd_hosts *h)
 		return rc;
 	for (int i = 0; i < h->nsites; i++)
 		n += h->sites[i].ngateways;
-	all = calloc((size_t)n, sizeof *all);
+	all = calloc((size_t)n + 1, sizeof *all);
 	if (!all)
 		return pxd_text_nomem(t);
 	n = 0;

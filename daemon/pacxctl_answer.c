@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +55,7 @@ struct guest {
 	struct pxd_way way; /* for a relay */
 };
 
-static volatile sig_atomic_t stop;
+static atomic_int stop; /* threads read it, too */
 
 static void on_signal(int sig)
 {

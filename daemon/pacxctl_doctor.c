@@ -16,10 +16,11 @@ struct doctor {
 	int hops, failed;
 };
 
+/* say: todo is NULL when it is ok. */
 static void say(struct doctor *d, const char *name, bool ok, const char *text, const char *todo)
 {
 	printf("%s  %-8s  %-4s  %s\n", d->way, name, ok ? "ok" : "FAIL", text);
-	if (!ok)
+	if (todo)
 		printf("    -> %s\n", todo);
 	d->hops++;
 	d->failed += !ok;
