@@ -8,17 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "conn.h"
 #include "err.h"
 #include "handoff.h"
+#include "probing.h"
 #include "tls.h"
 #include "wait.h"
 
 #define BACKLOG    128
 #define LINGER_MS  1000  /* a refused peer has this long to read why */
 #define LINGER_MAX 65536 /* and may send this much meanwhile */
+#define PROBE_MS   30000 /* pacxctl has this long for its questions */
+#define PROBE_MAX  262144 /* and may leave this much of the answers unread */
 #define LOG_BURST  10.0
 #define LOG_PER_S  0.5
 
@@ -32,6 +36,7 @@ struct half {
 	struct px_preamble pre;
 	struct pxd_hand hand; /* preamble, then hello */
 	size_t ignored;
+	struct px_probing_side *probe; /* it is no stream of a link but pacxctl: doctor, probe */
 };
 
 static void stranger_log(struct pxd_listen *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -73,6 +78,7 @@ static void half_drop(struct half *h)
 {
 	px_list_del(&h->l);
 	h->listen->nhalf--;
+	free(h->probe);
 	uv_close((uv_handle_t *)&h->timer, on_timer_closed);
 }
 
@@ -87,7 +93,7 @@ static void on_limit(uv_timer_t *t)
 	struct half *h = t->data;
 
 	pxd_of(t->loop)->events++;
-	if (!h->refused)
+	if (!h->refused && !h->probe)
 		stranger_log(h->listen, "closed a connection from %s: no complete %s within %d s", h->conn->peer,
 			h->conn->shaking ? "TLS handshake" : h->have_pre ? "HELLO" : "preamble",
 			PXD_HAND_MS / 1000);
@@ -118,11 +124,50 @@ static void turn_away(struct half *h, const char *what)
 	half_close(h);
 }
 
+/* probe_start: it is pacxctl that comes: say who we are, until it goes or its time is over. */
+static bool probe_start(struct half *h)
+{
+	const struct pxd *d = h->listen->d;
+	struct px_probing_side *side = calloc(1, sizeof *side);
+
+	if (!side)
+		return false;
+	side->id = (struct px_probing_id){ .protocol = PX_PROTOCOL_VERSION,
+		.site = (uint16_t)d->self,
+		.nsites = (uint16_t)d->hosts->nsites,
+		.gateway = (uint16_t)d->gateway,
+		.flags = PX_PROBING_JOB };
+	snprintf(side->id.version, sizeof side->id.version, "%s", PX_VERSION_TEXT);
+	snprintf(side->id.name, sizeof side->id.name, "%s", pxd_site_name(d, d->self));
+	snprintf(side->id.job, sizeof side->id.job, "%s", d->hosts->job_id);
+	h->probe = side;
+	uv_timer_start(&h->timer, on_limit, PROBE_MS, 0);
+	return true;
+}
+
+static void probe_got(struct half *h, const uint8_t *in, size_t n)
+{
+	static uint8_t out[PX_PROBING_OUT];
+	struct timespec now;
+	size_t nout = 0;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	h->probe->id.clock_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	if (px_probing_feed(h->probe, in, n, out, &nout) < 0 || pxd_conn_busy(h->conn) > PROBE_MAX ||
+		(nout > 0 && pxd_conn_say(h->conn, out, nout, NULL, 0) < 0))
+		half_close(h);
+}
+
 static void half_room(struct pxd_conn *c, uint8_t **base, size_t *n)
 {
 	struct half *h = c->owner;
-	static uint8_t waste[4096];
+	static uint8_t waste[4096], asked[PX_PROBING_STEP];
 
+	if (h->probe && !h->refused) {
+		*base = asked;
+		*n = sizeof asked;
+		return;
+	}
 	*base = h->refused ? waste : h->hand.buf + h->hand.n;
 	/* Exactly the preamble: what follows it belongs to TLS, or to another daemon. */
 	*n = h->refused	      ? sizeof waste
@@ -169,9 +214,13 @@ static void preamble_take(struct half *h)
 		return;
 	}
 	self = p->reversed ? p->from : p->to;
-	if (p->kind != PX_PRE_LINK || self != d->self || p->from >= d->hosts->nsites || p->to >= d->hosts->nsites ||
+	if (self != d->self || p->from >= d->hosts->nsites || p->to >= d->hosts->nsites ||
 		(p->reversed ? p->from_gateway : p->to_gateway) != d->gateway || p->stream >= PXD_STREAMS_MAX) {
 		turn_away(h, "it wants another site or gateway; use the same hostfile on all sites, with one port for each");
+		return;
+	}
+	if (p->kind == PX_PRE_PROBE && (p->reversed || !probe_start(h))) {
+		turn_away(h, "it wants to test what is not here");
 		return;
 	}
 	if (p->reversed && d->role == &pxd_role_in) {
@@ -195,11 +244,14 @@ static void half_got(struct pxd_conn *c, uint8_t *base, size_t n)
 	char reason[PXD_REASON];
 	int type = 0, rc;
 
-	(void)base;
 	if (h->refused) {
 		h->ignored += n;
 		if (h->ignored > LINGER_MAX)
 			half_close(h);
+		return;
+	}
+	if (h->probe) {
+		probe_got(h, base, n);
 		return;
 	}
 	h->hand.n += n;
@@ -235,7 +287,7 @@ static void half_lost(struct pxd_conn *c, const char *why)
 	struct half *h = c->owner;
 
 	/* A connection without a byte is a port scan, or a test whether we live. */
-	if (!h->refused && (h->hand.n > 0 || h->have_pre))
+	if (!h->refused && (!h->probe || c->shaking) && (h->hand.n > 0 || h->have_pre))
 		stranger_log(h->listen, "lost a connection from %s before its %s was complete: %s", c->peer,
 			c->shaking ? "TLS handshake" : h->have_pre ? "HELLO" : "preamble", why);
 	if (c->shaking)

@@ -496,6 +496,35 @@ def doctor_meets_answer_at_a_relay():
 
 
 @test
+def daemons_of_a_running_job_answer_too():
+    program = BUILD + "/openmpi/tests/stdin_rank0"
+    if not os.path.exists(program):
+        return  # not built
+    hosts(left=", host: 127.0.0.1, port: PORT, mpi: openmpi", right=", host: 127.0.0.1, port: PORT, mpi: openmpi")
+    if not os.path.exists(DIR.name + "/job.key"):
+        ctl("keygen", "job.key")
+    env = {**os.environ, "PACX_JOB": "running", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    job = subprocess.Popen([BUILD + "/bin/pacxrun", "-f", "hosts.yml", "--key", "job.key", "--", program], stdin=subprocess.PIPE,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=DIR.name)
+    try:
+        end = time.monotonic() + SECONDS
+        while True:
+            p = doctor(PACX_JOB="running", PACX_KEY_FILE="job.key")
+            if p.returncode == 0 or time.monotonic() > end:
+                break
+            time.sleep(0.2)  # it is starting
+        equal(p.returncode, 0, p.stdout)
+        contains(p.stdout, "site right, gateway 0, job running, which runs", "32 KiB came back")
+        p = ctl("probe", "-f", "hosts.yml", "--site", "left", PACX_JOB="running", PACX_KEY_FILE="job.key")
+        contains(p.stdout, "a job runs there; its bandwidth is not disturbed by a test")
+        failed(doctor(PACX_KEY_FILE="job.key"), "tls", "PACX_JOB is not the same at both sites")
+    finally:
+        out, err = job.communicate("hello\n", timeout=SECONDS)
+    equal(job.returncode, 0, out + err)
+    contains(err, "it is of another job")
+
+
+@test
 def answer_gives_strangers_nothing():
     port = hosts()[1]
     with Answer() as a:
