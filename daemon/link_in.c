@@ -23,6 +23,7 @@
 #define STAGING_BULK 4096 /* while segments come: little beyond the next header, as it would have to be copied */
 #define ACK_BYTES    (256u << 10)
 #define ACK_MS       10
+#define LATE_MS      500 /* the out-daemon of this site speaks first: it knows more, and tells the other sites */
 #define SAID_MAX     (256u << 10) /* more control bytes are not queued: the writer does not read */
 
 static uint8_t staging[STAGING]; /* parsed at once, so one for all */
@@ -532,7 +533,7 @@ static void on_tick(uv_timer_t *t)
 		char name[200];
 
 		name_of(s, name, sizeof name);
-		switch (pxd_life_tick(&s->life, s->conn, name, p->opts->reconnect_ms)) {
+		switch (pxd_life_tick(&s->life, s->conn, name, p->opts->reconnect_ms + LATE_MS)) {
 		case PXD_LIFE_PING:
 			say(s, &ping);
 			break;
