@@ -56,6 +56,9 @@ static void events_set(struct pxd_conn *c)
 		ev |= UV_READABLE;
 	if (c->connecting || c->want_write || c->tls_wants_write || px_buf_len(&c->said) > 0)
 		ev |= UV_WRITABLE;
+	if (ev == c->events)
+		return; /* libuv would take the descriptor out of epoll and put it in again: two system calls */
+	c->events = ev;
 	uv_poll_start(&c->poll, ev, on_poll);
 }
 
@@ -408,7 +411,7 @@ static void read_turn(struct pxd_conn *c)
 		c->in += (uint64_t)n;
 		sum += (size_t)n;
 		c->ops->got(c, base, (size_t)n);
-		if ((size_t)n < room && !c->tls)
+		if ((size_t)n < room && !(c->tls && pxd_tls_pending(c->tls)))
 			return; /* the socket is empty; asking again would cost a system call */
 	}
 }
@@ -459,12 +462,15 @@ static void on_poll(uv_poll_t *p, int status, int events)
 
 	pxd_of(p->loop)->events++;
 	if (c->connecting) {
+		c->events = status < 0 ? 0 : c->events;
 		connected(c);
 		events_set(c);
 		return;
 	}
-	if (status < 0)
+	if (status < 0) {
 		events = UV_READABLE; /* the read says what is wrong */
+		c->events = 0;        /* libuv has stopped watching */
+	}
 	if (c->shaking) {
 		shake(c);
 		if (!c->dead && !c->closing && !c->shaking)

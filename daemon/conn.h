@@ -35,7 +35,7 @@ struct pxd_conn_ops {
 
 struct pxd_conn {
 	uv_poll_t poll;
-	int fd;
+	int fd, events; /* events: what libuv watches it for */
 	const struct pxd_conn_ops *ops;
 	void *owner;
 	struct pxd_tls *tls;

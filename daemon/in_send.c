@@ -216,8 +216,17 @@ static int advance(struct pxd_sends *s, struct pxd_in_long *m)
 	return PX_OK;
 }
 
+/* Is the writer's credit for the rank taken up, by what the rank does not receive? */
+static bool pressure(const struct pxd_in_path *p, int rank)
+{
+	const struct pxd_credit *c = &p->credit[rank];
+
+	return c->arrived[PXD_CREDIT_DATA] - c->freed[PXD_CREDIT_DATA] > p->window[PXD_CREDIT_DATA] / 2;
+}
+
 /* Tell the writer which of the rank's pulled messages are wanted first: their segments may use the reserve, so that no message
- * that is not received yet can hold them up. */
+ * that is not received yet can hold them up. Most messages come anyway, so it is told only under pressure, or when one has not come
+ * for a tick. */
 static void ask(struct pxd_rank *r)
 {
 	int n = 0;
@@ -264,14 +273,16 @@ int pxd_sends_seg(struct pxd_sends *s, struct pxd_in_path *path, const struct px
 	m->arrived++;
 	if (m->arrived == m->nsegs && !px_list_empty(&m->pull_l)) {
 		px_list_del(&m->pull_l);
-		px_list_init(&m->pull_l);
-		ask(&s->rank[rank]);
+		if (pressure(path, rank))
+			ask(&s->rank[rank]);
 	}
 	if (m->unwanted) {
 		drop_here(s, m);
 		maybe_free(s, m);
 		return PX_OK;
 	}
+	if (!m->pulled && !px_list_empty(&s->rank[rank].pulling) && pressure(path, rank))
+		ask(&s->rank[rank]);
 	return advance(s, m);
 }
 
@@ -295,7 +306,8 @@ int pxd_sends_pull(struct pxd_sends *s, const struct px_frame *f, int rank)
 	m->unwanted = f->tag != 0; /* the rank says that it will not receive it */
 	if (m->arrived < m->nsegs) {
 		px_list_push(&s->rank[rank].pulling, &m->pull_l);
-		ask(&s->rank[rank]);
+		if (pressure(m->path, rank))
+			ask(&s->rank[rank]);
 	}
 	if (m->unwanted) {
 		drop_here(s, m);
@@ -318,6 +330,12 @@ void pxd_sends_pull_again(struct pxd_sends *s, struct pxd_in_path *path)
 		}
 		ask(r);
 	}
+}
+
+void pxd_sends_tick(struct pxd_sends *s)
+{
+	for (int i = 0; i < s->d->map.nranks; i++)
+		ask(&s->rank[i]);
 }
 
 struct fin {

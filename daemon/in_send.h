@@ -72,6 +72,8 @@ int pxd_sends_seg(struct pxd_sends *s, struct pxd_in_path *p, const struct px_fr
 int pxd_sends_pull(struct pxd_sends *s, const struct px_frame *f, int rank);
 /* pxd_sends_pull_again: path p has a new connection: PULL frames may have been lost. */
 void pxd_sends_pull_again(struct pxd_sends *s, struct pxd_in_path *p);
+/* pxd_sends_tick: now and then: a pulled message that does not come may need the writer to be told. */
+void pxd_sends_tick(struct pxd_sends *s);
 /* pxd_sends_fin: the rank will receive nothing more: drop what is here for it. */
 void pxd_sends_fin(struct pxd_sends *s, int rank);
 

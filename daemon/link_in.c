@@ -21,7 +21,7 @@
 
 #define STAGING      65536
 #define STAGING_BULK 4096 /* while segments come: little beyond the next header, as it would have to be copied */
-#define ACK_BYTES    (256u << 10)
+#define ACK_BYTES    (512u << 10)
 #define ACK_MS       10
 #define LATE_MS      500 /* the out-daemon of this site speaks first: it knows more, and tells the other sites */
 #define SAID_MAX     (256u << 10) /* more control bytes are not queued: the writer does not read */
@@ -528,6 +528,7 @@ static void on_tick(uv_timer_t *t)
 	struct pxd_in_path *p = t->data;
 	struct px_frame ping = { .version = PX_PROTOCOL_VERSION, .type = PX_F_PING };
 
+	pxd_sends_tick(p->sends);
 	for (int i = 0; i < p->nstreams && !p->d->failed; i++) {
 		struct pxd_in_stream *s = p->stream[i];
 		char name[200];
