@@ -17,6 +17,7 @@
 
 #define PAUSE_MIN_MS 20
 #define PAUSE_MAX_MS 1000
+#define LIMIT_MIN_MS 500
 
 static void attempt(struct pxd_dial *dial);
 static void next_address(struct pxd_dial *dial);
@@ -219,6 +220,16 @@ static void hand_lost(struct pxd_conn *c, const char *why)
 
 static const struct pxd_conn_ops hand_ops = { .ready = hand_ready, .room = hand_room, .got = hand_got, .lost = hand_lost };
 
+/* A new connection for a link that was up has to come about in time for another attempt, when this one meets silence. */
+static unsigned limit_ms(const struct pxd_dial *dial)
+{
+	long ms = dial->opts->reconnect_ms / 4;
+
+	if (!dial->was_up || ms > PXD_HAND_MS)
+		return PXD_HAND_MS;
+	return ms < LIMIT_MIN_MS ? LIMIT_MIN_MS : (unsigned)ms;
+}
+
 /* A connection is under way over fd: watch it. */
 static bool watch(struct pxd_dial *dial, int fd, pid_t pid)
 {
@@ -230,7 +241,7 @@ static bool watch(struct pxd_dial *dial, int fd, pid_t pid)
 		return false;
 	}
 	dial->conn->pid = pid;
-	uv_timer_start(&dial->timer, on_limit, PXD_HAND_MS, 0);
+	uv_timer_start(&dial->timer, on_limit, limit_ms(dial), 0);
 	if (pid) {
 		snprintf(dial->conn->peer, sizeof dial->conn->peer, "command to %.50s:%d", dial->host, dial->port);
 		way_open(dial);
