@@ -34,10 +34,26 @@ static uint64_t type_key(MPI_Datatype t)
 	return (uint64_t)(uintptr_t)t;
 }
 
+/* Was t made with counts beyond int? The ordinary enquiry would raise an error. */
+static bool large_count(MPI_Datatype t)
+{
+#ifdef PX_HAVE_Type_get_envelope_c
+	MPI_Count ni, na, nl = 0, nd;
+	int comb;
+
+	return px_n.Type_get_envelope_c(t, &ni, &na, &nl, &nd, &comb) != MPI_SUCCESS || nl > 0;
+#else
+	(void)t;
+	return false;
+#endif
+}
+
 static bool predefined(MPI_Datatype t)
 {
 	int ni, na, nd, comb = MPI_COMBINER_NAMED;
 
+	if (large_count(t))
+		return false;
 	px_n.Type_get_envelope(t, &ni, &na, &nd, &comb);
 	return comb == MPI_COMBINER_NAMED;
 }
@@ -102,7 +118,7 @@ static unsigned element_size(MPI_Datatype t, int depth)
 	int *iv;
 	unsigned e = 0;
 
-	if (px_n.Type_get_envelope(t, &ni, &na, &nd, &comb) != MPI_SUCCESS || depth > 8 || nd > 64)
+	if (large_count(t) || px_n.Type_get_envelope(t, &ni, &na, &nd, &comb) != MPI_SUCCESS || depth > 8 || nd > 64)
 		return 0;
 	if (comb == MPI_COMBINER_NAMED || nd == 0) {
 		px_n.Type_size(t, &size);
