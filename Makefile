@@ -141,7 +141,8 @@ USES_codec = daemon/codec.c
 USES_auto_codec = daemon/codec.c daemon/auto_codec.c
 USES_via = daemon/via.c
 USES_status = daemon/status.c daemon/rundir.c
-$(foreach t,codec auto_codec via status,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
+USES_outq = daemon/outq.c daemon/link_seg.c
+$(foreach t,codec auto_codec via status outq,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
 
 $(B)/tests/%: $(B)/obj/plain/tests/unit/%.o $(FLOORS)
 	@mkdir -p $(@D)
