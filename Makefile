@@ -172,7 +172,7 @@ NOMPI_ITEMS = $(UNIT) "tests/wire/check_vectors.py $(B)/tests/decode" $(foreach 
 DAEMON_TESTS = $(sort $(wildcard tests/daemon/*_test.sh tests/daemon/*_test.py))
 DAEMON_ITEMS = $(patsubst %,"@240 %",$(DAEMON_TESTS))
 APP_ITEMS = $(patsubst %,"@300 %",$(sort $(wildcard tests/apps/*_test.sh)))
-LONG_ITEMS = $(patsubst %,"@3600 %",$(sort $(wildcard tests/apps/*_long.sh tests/mpi/*_long.sh)))
+LONG_ITEMS = $(patsubst %,"@3600 %",$(sort $(wildcard tests/apps/*_long.sh tests/mpi/*_long.sh tests/daemon/*_long.py)))
 
 check-build: all $(UNIT) $(B)/tests/decode $(foreach t,$(FUZZ),$(B)/tests/replay_$(t)) $(MPI_TESTS) $(LAB)
 # Under a sanitizer: what it can say something about. MPICH's UCX does not run under the thread sanitizer, plain neither.

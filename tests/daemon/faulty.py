@@ -50,13 +50,15 @@ class Storm:
         end = time.monotonic() + seconds
         while not condition():
             if self.p.poll() is not None:
-                raise AssertionError(f"the job ended before {what}:\n{self.p.communicate()[0]}")
+                raise AssertionError(f"the job ended before {what}; {self.seen()}\n{self.p.communicate()[0][-8000:]}")
             assert time.monotonic() < end, f"{what} did not come about within {seconds} s; {self.seen()}"
             time.sleep(0.02)
 
     def running(self, moved=1 << 20):
-        """Until every link has moved something."""
-        self.until(lambda: all(p.count["bytes"] > moved for p in self.proxies), "traffic on all links")
+        """Until there is a connection for every link, and all proxies that are dialled have moved something."""
+        n = len(self.proxies)
+        self.until(lambda: self.count("connections") >= n * (n - 1) and
+                   all(p.count["bytes"] > moved for p in self.proxies if p.count["connections"]), "traffic on all links")
 
     def seen(self):
         return ", ".join(f"s{i}: {dict(p.count)}" for i, p in enumerate(self.proxies))
@@ -78,7 +80,7 @@ class Storm:
             p.calm()
         self.finish()
         status, text = self.end()
-        assert status == 0 and ", 0 failed" in text, f"exit status {status}; {self.seen()}\n{text}"
+        assert status == 0 and ", 0 failed" in text, f"exit status {status}; {self.seen()}\n{text[-8000:]}"
         return text
 
     def links(self):

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""resume_long.py: resume_test.py with thousands of cuts: couplings of vendors, two and three sites, streams, who dials, security,
+compression; each with its own mixture of faults. For `make check-long`.
+
+usage: tests/daemon/resume_long.py [--times N] [--seed N] [TEST...]        N faults each (500)
+"""
+import argparse
+import os
+import re
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from faulty import Storm  # noqa: E402
+from sites import BUILD, flavors, run  # noqa: E402
+
+CUTS = {"reset": 1, "close": 1}
+MIXED = {"reset": 8, "close": 4, "flip": 4, "stall": 2, "drop": 0.1, "discard": 0.1}
+# name, options of the links, faults, ranks of each site, number of sites
+RUNS = [
+    ("cuts_tls", "streams: 1", CUTS, 2, 2),
+    ("cuts_plain", "streams: 1, security: none, compress: none", CUTS, 2, 2),
+    ("cuts_four_streams", "streams: 4", CUTS, 1, 2),
+    ("cuts_one_site_dials", "dial: s0, streams: 2", CUTS, 1, 2),
+    ("cuts_three_sites", "streams: 2", CUTS, 1, 3),
+    ("cuts_lz4", "compress: lz4", CUTS, 1, 2),
+    ("cuts_zstd_plain", "compress: zstd, security: none", CUTS, 1, 2),
+    ("mixed_tls", "streams: 2", MIXED, 1, 2),
+    ("mixed_plain", "streams: 2, security: none", MIXED, 1, 2),
+    ("mixed_three_sites", "streams: auto", MIXED, 1, 3),
+]
+FAULTS = ("cut", "drop", "flip", "stall")
+
+
+def survive(mpi, link, faults, ranks, times, seed):
+    with Storm(mpi, ranks, f"reconnect: 6s, {link}", seed=seed) as j:
+        j.running()
+        for i, p in enumerate(j.proxies):
+            p.chaos(seed + i, faults, most=1 << 20, seconds=0.1)
+        j.until(lambda: sum(j.count(f) for f in FAULTS) >= times, f"{times} faults", 60 + times)
+        text = j.good()
+        reconnects, lost = sum(l["reconnects"] for l in j.links()), j.count("late")
+        assert reconnects >= lost, f"{reconnects} reconnects for {lost} cuts; {j.seen()}\n{text[-4000:]}"
+        # Each end of a stream speaks about its first interruptions, then ever more seldom.
+        streams = re.search(r"streams: (\d+)", link)
+        most = 80 * (int(streams[1]) if streams else 8) * len(mpi) * (len(mpi) - 1)
+        assert text.count("\n") < most, f"too much is said: {text.count(chr(10))} lines\n{text[-2000:]}"
+        j.gone()
+        print(f"  # {sum(j.count(f) for f in FAULTS)} faults, {reconnects} reconnects, {j.count('bytes') >> 20} MiB", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__.partition("usage: ")[2])
+    parser.add_argument("--times", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("only", nargs="*")
+    args = parser.parse_args()
+    have = [f for f in flavors() if os.path.exists(f"{BUILD}/{f}/tests/storm")]
+    if not have:
+        print("no daemon has been built")
+        return 77
+    tests = []
+    for n, (name, link, faults, ranks, sites) in enumerate(RUNS):
+        pairs = [[have[(n + i) % len(have)] for i in range(sites)]] + ([[have[n % len(have)]] * sites] if len(have) > 1 else [])
+        for mpi in pairs:
+            tests.append((f"{name}_{'_'.join(mpi)}",
+                          lambda m=mpi, a=(link, faults, ranks), s=args.seed + 100 * n: survive(m, *a, args.times, s)))
+    run([t for t in tests if not args.only or any(o in t[0] for o in args.only)])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
