@@ -6,7 +6,7 @@
 #   make bench           figures of the relay, each next to a reference measured in the same run
 #   make bench-codec     ratio and speed of the codecs on kinds of data
 #   make lint            clang-format, clang-tidy, cppcheck, floors, documents against code, man pages
-#   make fuzz T=frame SECS=60   one fuzz target (frame hello world parser hostfile codec via probing) under clang's sanitizers
+#   make fuzz T=frame SECS=60   one fuzz target (frame hello world preamble parser hostfile codec via probing) under clang's sanitizers
 #   make install PREFIX=/usr/local DESTDIR=
 #   make clean
 #
