@@ -48,6 +48,7 @@ class Way:
         self.start = self.end = 0
         self.ready = 0.0  # not before
         self.eof = self.done = False
+        self.first = None  # what is recorded
 
 
 class Connection:
@@ -65,6 +66,9 @@ class Connection:
         self.bell = os.pipe()
         os.set_blocking(self.bell[0], False)
         self.lock = threading.Lock()
+        if proxy.record:
+            self.ways[0].first = bytearray()
+            proxy.recorded.append(self.ways[0].first)
         self.thread = threading.Thread(target=self.run, daemon=True)
 
     def call(self, f, *args):
@@ -138,6 +142,8 @@ class Connection:
         except BlockingIOError:
             return
         w.start, w.end, w.eof = 0, n, n == 0
+        if w.first is not None and len(w.first) < self.proxy.record:
+            w.first += w.view[:min(n, self.proxy.record - len(w.first))]
         if n and self.proxy.delay:
             w.ready = now + self.proxy.delay
 
@@ -229,10 +235,12 @@ class Connection:
 class Proxy:
     """count: connections, failed (nobody at the target), bytes; cut, drop, stall, flip: how often it was done to one; late: cuts and
     drops of connections that were in use for certain."""
-    def __init__(self, target, port=0, host="127.0.0.1"):
+    def __init__(self, target, port=0, host="127.0.0.1", record=0):
+        """record: so many of the first bytes of each dialler are kept in `recorded`."""
         self.target = target if isinstance(target, tuple) else (host, target)
         self.host, self.port = host, port
         self.delay, self.rate = 0.0, 0.0
+        self.record, self.recorded = record, []
         self.count = collections.Counter()
         self.lock = threading.Lock()
         self.connections = set()

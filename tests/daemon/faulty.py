@@ -19,19 +19,20 @@ SECONDS = 40  # until a test gives up
 
 
 class Storm:
-    def __init__(self, mpi=("openmpi", "openmpi"), ranks=1, link="", links=(), seed=1, largest=2000000, env=None):
-        """mpi: of each site; link: options of all links; links: more lines of the hostfile's links."""
+    def __init__(self, mpi=("openmpi", "openmpi"), ranks=1, link="", links=(), seed=1, largest=2000000, env=None, record=0):
+        """mpi: of each site; link: options of all links; links: more lines of the hostfile's links; record: see Proxy."""
         self.dir = tempfile.TemporaryDirectory(prefix="pacx-storm-")
         self.mark = "PACXTEST_" + uuid.uuid4().hex
         self.stop = self.dir.name + "/stop"
-        self.held, self.proxies, lines = [], [], []
+        self.held, self.ports, self.proxies, lines = [], [], [], []  # ports: where the sites listen
         for i, m in enumerate(mpi):
             s = socket.socket()  # bound, not listening, so that nobody else gets the port
             s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             s.bind(("127.0.0.1", 0))
             self.held.append(s)
             port = s.getsockname()[1]
-            p = Proxy(port)
+            self.ports.append(port)
+            p = Proxy(port, record=record)
             self.proxies.append(p)
             lines.append(f"  - {{name: s{i}, host: 127.0.0.1, port: {p.port}, bind: '127.0.0.1:{port}', ranks: {ranks}, mpi: {m}}}")
         hosts = self.dir.name + "/hosts.yml"
