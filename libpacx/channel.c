@@ -276,6 +276,7 @@ static int payload_begin(struct px_req *r)
 
 static void list_put(struct px_req ***end, struct px_req *r, enum px_stage stage)
 {
+	px_req_hold_types(r); /* its frame is made, and short data packed, when its turn comes */
 	r->stage = stage;
 	r->hnext = NULL;
 	**end = r;

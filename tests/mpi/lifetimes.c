@@ -1,6 +1,6 @@
 /*
  * lifetimes.c - objects given up early: requests freed while active (synchronous sends, large and small; receives), datatypes
- * freed between MPI_Recv_init/MPI_Send_init and MPI_Start, operators freed while a collective runs; and errors that must leave things as they
+ * freed between MPI_Recv_init/MPI_Send_init and MPI_Start, or while sends wait for their turn, operators freed while a collective runs; and errors that must leave things as they
  * are: a matched message after a bad MPI_Mrecv, a group function with MPI_GROUP_NULL. The program ends with sends still under way.
  */
 #include "check.h"
@@ -71,6 +71,48 @@ static void persistent_types(int right, int left)
 	MPI_Request_free(&q[1]);
 }
 
+/* More sends than may be on their way: the last ones have not begun when their datatype is freed. */
+static void types_of_sends(int right, int left)
+{
+	enum { SHORT = 150, LONG = 8, N = SHORT + LONG, MANY = 100000 };
+	static int out[N][20], in[N][10], big[LONG][2 * MANY], got[LONG][MANY];
+	MPI_Datatype t, l, other;
+	MPI_Request q[2 * N];
+	int bad = 0;
+
+	MPI_Type_vector(10, 1, 2, MPI_INT, &t);
+	MPI_Type_commit(&t);
+	MPI_Type_vector(MANY, 1, 2, MPI_INT, &l);
+	MPI_Type_commit(&l);
+	for (int i = 0; i < N; i++) {
+		for (int k = 0; k < 20; k++)
+			out[i][k] = chk_rank * 100000 + i * 20 + k;
+		for (int k = 0; i < LONG && k < 2 * MANY; k++)
+			big[i][k] = chk_rank + i * 3 * MANY + k;
+	}
+	for (int i = 0; i < SHORT; i++)
+		MPI_Isend(out[i], 1, t, right, 60, MPI_COMM_WORLD, &q[i]);
+	for (int i = 0; i < LONG; i++)
+		MPI_Isend(big[i], 1, l, right, 61, MPI_COMM_WORLD, &q[SHORT + i]);
+	MPI_Type_free(&t);
+	MPI_Type_free(&l);
+	MPI_Type_contiguous(7, MPI_DOUBLE, &other); /* may get the place of one of them */
+	MPI_Type_commit(&other);
+	for (int i = 0; i < SHORT; i++)
+		MPI_Irecv(in[i], 10, MPI_INT, left, 60, MPI_COMM_WORLD, &q[N + i]);
+	for (int i = 0; i < LONG; i++)
+		MPI_Irecv(got[i], MANY, MPI_INT, left, 61, MPI_COMM_WORLD, &q[N + SHORT + i]);
+	MPI_Waitall(2 * N, q, MPI_STATUSES_IGNORE);
+	MPI_Type_free(&other);
+	for (int i = 0; i < SHORT; i++)
+		for (int k = 0; k < 10; k++)
+			bad += in[i][k] != left * 100000 + i * 20 + 2 * k;
+	for (int i = 0; i < LONG; i++)
+		for (int k = 0; k < MANY; k++)
+			bad += got[i][k] != left + i * 3 * MANY + 2 * k;
+	CHECK_EQ(bad, 0);
+}
+
 static void take_larger(void *in, void *inout, int *n, MPI_Datatype *t)
 {
 	int *a = in, *b = inout;
@@ -126,6 +168,7 @@ int main(int argc, char **argv)
 	left = (chk_rank + chk_size - 1) % chk_size;
 	freed_sends(right, left);
 	persistent_types(right, left);
+	types_of_sends(right, left);
 	freed_op();
 	errors(right, left);
 	return chk_end();
