@@ -141,11 +141,13 @@ USES_codec = daemon/codec.c
 USES_auto_codec = daemon/codec.c daemon/auto_codec.c
 USES_via = daemon/via.c
 USES_status = daemon/status.c daemon/rundir.c
-$(foreach t,codec auto_codec via status,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
+USES_key = daemon/key.c
+USES_tls = daemon/tls.c daemon/key.c
+$(foreach t,codec auto_codec via status key tls,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
 
 $(B)/tests/%: $(B)/obj/plain/tests/unit/%.o $(FLOORS)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(YAML) $(CODECS) $(UV) -lm -pthread
+	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(YAML) $(CODECS) $(UV) $(SSL) -lm -pthread
 $(B)/tests/decode: $(B)/obj/plain/tests/wire/decode.o $(FLOORS)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(YAML) -pthread
