@@ -25,6 +25,7 @@ struct pxd_start {
 	const struct pxd_site *site;
 	enum pxd_form form;
 	bool remote;     /* goes through ssh or the like */
+	bool secure;     /* has links with TLS: its daemons need the job's key */
 	bool fifo_stdin; /* global rank 0 reads options.stdin_fifo */
 	bool key_stdin;  /* the start command reads the job's key as the first line of its standard input */
 	char *command;   /* for /bin/sh -c; NULL = by hand */
