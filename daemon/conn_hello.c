@@ -11,6 +11,7 @@
 #include "conn.h"
 #include "err.h"
 #include "pacxd.h"
+#include "stream_life.h"
 #include "tls.h"
 
 void pxd_text_clean(const uint8_t *in, size_t n, char *out, size_t cap)
@@ -63,6 +64,11 @@ int pxd_hand_get(const struct pxd_hand *h, int *type, struct px_hello *hello, ch
 	}
 	if (have < f.body)
 		return PX_ESHORT;
+	/* It says which frames may be forgotten, so damage must not pass for a wish. */
+	if (f.flags & PX_FF_CHECK && !pxd_frame_good(h->buf, body, (size_t)f.body)) {
+		snprintf(reason, PXD_REASON, "its HELLO was damaged on the way");
+		return PX_EIO;
+	}
 	memset(hello, 0, sizeof *hello);
 	rc = px_hello_get(body, (size_t)f.body, hello);
 	if (rc == PX_EVERSION) {
@@ -131,6 +137,7 @@ static int control_put(struct pxd_conn *c, enum px_frame_type type, const uint8_
 	uint8_t head[PX_FRAME_SIZE];
 
 	px_frame_put(&f, head);
+	pxd_frame_check(head, body, n);
 	return pxd_conn_say(c, head, sizeof head, body, n);
 }
 

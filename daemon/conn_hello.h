@@ -26,7 +26,7 @@ struct pxd_hand {
 };
 
 /* pxd_hand_get: what has arrived. 0: a frame, HELLO (in *hello) or REFUSE (in reason, fit for a log); *type
- * says which. PX_ESHORT: more is needed. PX_EVERSION, PX_EPROTO, with a sentence in reason. */
+ * says which. PX_ESHORT: more is needed. PX_EVERSION, PX_EPROTO, PX_EIO (its checksum is wrong), with a sentence in reason. */
 int pxd_hand_get(const struct pxd_hand *h, int *type, struct px_hello *hello, char *reason);
 /* pxd_hand_want: how many bytes to read at most next: none that belong to what follows the frame. */
 size_t pxd_hand_want(const struct pxd_hand *h);

@@ -267,6 +267,10 @@ static void half_got(struct pxd_conn *c, uint8_t *base, size_t n)
 		half_close(h);
 		return;
 	}
+	if (rc == PX_EIO) {
+		turn_away(h, reason); /* it may well dial again, so this is no refusal */
+		return;
+	}
 	if (rc == 0)
 		rc = pxd_hand_judge(l->d, c, &h->pre, &hello, reason, sizeof reason);
 	if (rc < 0) {
