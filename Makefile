@@ -6,7 +6,7 @@
 #   make bench           figures of the relay, each next to a reference measured in the same run
 #   make bench-codec     ratio and speed of the codecs on kinds of data
 #   make lint            clang-format, clang-tidy, cppcheck, floors, documents against code, man pages
-#   make fuzz T=frame SECS=60   one fuzz target (frame hello world parser hostfile codec via probing) under clang's sanitizers
+#   make fuzz T=frame SECS=60   one fuzz target (frame hello world parser preamble hostfile codec via probing tls) under clang's sanitizers
 #   make install PREFIX=/usr/local DESTDIR=
 #   make clean
 #
@@ -153,7 +153,7 @@ $(B)/tests/decode: $(B)/obj/plain/tests/wire/decode.o $(FLOORS)
 	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(YAML) -pthread
 $(B)/tests/replay_%: $(B)/obj/plain/tests/fuzz/%.o $(B)/obj/plain/tests/fuzz/replay.o $(FLOORS)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(YAML) $(CODECS) -pthread
+	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(YAML) $(SSL) $(CODECS) -pthread
 $(B)/bench/rawtcp: tests/bench/rawtcp.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -o $@ $<
@@ -200,7 +200,7 @@ bench-codec: $(B)/bench/codec
 fuzz:
 	@mkdir -p build/fuzz/corpus-$(T)
 	$(Q)clang -std=c11 -D_GNU_SOURCE -g -O1 $(INC) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o build/fuzz/$(T) \
-		tests/fuzz/$(T).c $(USES_$(T)) $(HOSTS) $(BASE) $(WIRE) $(YAML) $(CODECS)
+		tests/fuzz/$(T).c $(USES_$(T)) $(HOSTS) $(BASE) $(WIRE) $(YAML) $(CODECS) $(SSL)
 	build/fuzz/$(T) -max_total_time=$(SECS) -max_len=4096 -artifact_prefix=build/fuzz/ build/fuzz/corpus-$(T) tests/fuzz/corpus/$(T)
 
 lint: all

@@ -1,4 +1,4 @@
-/* wire_test.c: frame, hello, world, parser. Fixed bytes are in tests/wire/vectors; here are the
+/* wire_test.c: frame, hello, world, parser, preamble. Fixed bytes are in tests/wire/vectors; here are the
  * properties: round trips, all truncations, all bit flips, all ways to cut a stream. */
 #include <limits.h>
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 #include "frame.h"
 #include "hello.h"
 #include "parser.h"
+#include "preamble.h"
 #include "test.h"
 #include "world.h"
 
@@ -413,4 +414,70 @@ TEST(parser_stays_in_its_error)
 	CHECK_INT(px_parser_feed(&p, mem + 79, 1, &used), PX_PARSE_HEADER);
 	CHECK_INT(px_parser_feed(&p, NULL, 0, &used), PX_PARSE_END);
 	CHECK_INT(px_parser_feed(&p, NULL, 0, &used), PX_PARSE_MORE);
+}
+
+static struct px_preamble random_preamble(void)
+{
+	struct px_preamble p = { .kind = test_random() % 2 ? PX_PRE_LINK : PX_PRE_PROBE };
+
+	p.tls = (uint8_t)(test_random() % 2);
+	p.reversed = (uint8_t)(test_random() % 2);
+	p.from = (uint16_t)test_random();
+	p.to = (uint16_t)(p.from + 1 + test_random() % 65535);
+	p.from_gateway = (uint16_t)test_random();
+	p.to_gateway = (uint16_t)test_random();
+	p.stream = (uint16_t)test_random();
+	for (int i = 0; i < PX_JOBHASH_SIZE; i++)
+		p.jobhash[i] = (uint8_t)test_random();
+	return p;
+}
+
+TEST(preamble_keeps_every_field)
+{
+	for (int i = 0; i < 20000; i++) {
+		struct px_preamble p = random_preamble(), q;
+		uint8_t mem[PX_PREAMBLE_SIZE];
+
+		px_preamble_put(&p, mem);
+		REQUIRE_INT(px_preamble_get(mem, sizeof mem, &q), PX_PREAMBLE_SIZE);
+		CHECK(p.kind == q.kind && p.tls == q.tls && p.reversed == q.reversed);
+		CHECK(p.from == q.from && p.to == q.to && p.stream == q.stream);
+		CHECK(p.from_gateway == q.from_gateway && p.to_gateway == q.to_gateway);
+		CHECK_MEM(q.jobhash, p.jobhash, PX_JOBHASH_SIZE);
+	}
+}
+
+TEST(truncated_preamble_is_short)
+{
+	struct px_preamble p = random_preamble(), q;
+	uint8_t mem[PX_PREAMBLE_SIZE];
+
+	memset(&q, 0x5a, sizeof q);
+	px_preamble_put(&p, mem);
+	for (size_t n = 0; n < sizeof mem; n++)
+		CHECK_INT(px_preamble_get(mem, n, &q), PX_ESHORT);
+	CHECK_UINT(q.kind, 0x5a); /* written only on success */
+}
+
+TEST(flipped_bit_of_a_preamble_is_never_lost)
+{
+	for (int i = 0; i < 50; i++) {
+		struct px_preamble p = random_preamble(), q;
+		uint8_t mem[PX_PREAMBLE_SIZE], again[PX_PREAMBLE_SIZE];
+
+		px_preamble_put(&p, mem);
+		for (size_t bit = 0; bit < 8 * sizeof mem; bit++) {
+			int rc;
+
+			mem[bit / 8] ^= (uint8_t)(1u << bit % 8);
+			rc = px_preamble_get(mem, sizeof mem, &q);
+			if (rc == PX_PREAMBLE_SIZE) {
+				px_preamble_put(&q, again);
+				CHECK_MEM(again, mem, sizeof mem);
+			} else {
+				CHECK(rc == (bit / 8 == 8 || bit / 8 == 9 ? PX_EVERSION : PX_EPROTO));
+			}
+			mem[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		}
+	}
 }
