@@ -33,7 +33,7 @@
 #include "err.h"
 
 #define RECORD 16384 /* plaintext of the largest record */
-/* Plaintext that is encrypted before one send: a segment of 256 KiB and its header. 1.7 times as fast as a send per record. */
+/* Plaintext encrypted before one send: a segment of 256 KiB and its header. 1.7 times as fast as a send per record. */
 #define BATCH      (17 * RECORD)
 #define OUT_MAX    (BATCH + 65536) /* its records, with room: one that does not fit would have to be repeated */
 #define OUT_MIN    4096
