@@ -143,7 +143,8 @@ USES_via = daemon/via.c
 USES_status = daemon/status.c daemon/rundir.c
 USES_key = daemon/key.c
 USES_tls = daemon/tls.c daemon/key.c
-$(foreach t,codec auto_codec via status key tls,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
+USES_outq = daemon/outq.c daemon/link_seg.c
+$(foreach t,codec auto_codec via status key tls outq,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
 
 $(B)/tests/%: $(B)/obj/plain/tests/unit/%.o $(FLOORS)
 	@mkdir -p $(@D)

@@ -48,6 +48,7 @@ static struct pxd_in_long *long_of(struct px_list *l)
 int pxd_sends_init(struct pxd_sends *s, struct pxd *d)
 {
 	s->d = d;
+	s->segs.limit = d->hosts->sites[d->self].buffer;
 	px_list_init(&s->active);
 	s->longs = px_map_new();
 	s->rank = calloc((size_t)d->map.nranks + 1, sizeof *s->rank);

@@ -53,7 +53,7 @@ void pxd_seg_put(struct pxd_seg *s)
 		return;
 	c = class_of(s->cap);
 	pool->used_bytes -= s->cap;
-	if (pool->free_bytes + s->cap > PXD_SEG_KEEP) {
+	if (pool->used_bytes + pool->free_bytes + s->cap > pool->limit) {
 		free(s->data);
 		free(s);
 		return;

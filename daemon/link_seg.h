@@ -2,7 +2,8 @@
  *
  * One pool per daemon. A buffer is taken, filled (by a native receive or straight from a socket), handed
  * on, and put back by whoever used it last. Sizes are the powers of two from 4 KiB to 1 MiB, so that a short segment takes
- * little (px_seg_charge in frame.h). Buffers are warm pages: some free ones are kept, the last used first.
+ * little (px_seg_charge in frame.h). Buffers are warm pages, and new ones cost a page fault each 4 KiB: free ones are kept, the last
+ * used first.
  */
 #ifndef PXD_LINK_SEG_H
 #define PXD_LINK_SEG_H
@@ -19,12 +20,12 @@ struct pxd_seg {
 };
 
 #define PXD_SEG_CLASSES 9 /* 4 KiB .. 1 MiB */
-#define PXD_SEG_KEEP    (16u << 20)
 
 struct pxd_segs {
 	struct pxd_seg *free[PXD_SEG_CLASSES];
-	uint64_t free_bytes;            /* of all classes; more than PXD_SEG_KEEP goes back to the system */
-	uint64_t used_bytes, peak_bytes; /* taken now, and most */
+	uint64_t free_bytes, used_bytes; /* of all classes */
+	uint64_t limit;                  /* free ones go back to the system when both together exceed it */
+	uint64_t peak_bytes;             /* most used */
 };
 
 /* pxd_seg_take: a buffer for len <= PX_SEG_MAX bytes with seg->len = len; NULL: out of memory. */

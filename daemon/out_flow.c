@@ -49,6 +49,7 @@ static struct out_long *long_of(struct px_list *l)
 int pxd_out_flow_init(struct pxd_out_flow *o, struct pxd *d)
 {
 	o->d = d;
+	o->segs.limit = d->hosts->sites[d->self].buffer;
 	o->base = d->hosts->sites[d->self].base;
 	o->nlocal = d->map.nranks;
 	o->nworld = d->hosts->nranks;

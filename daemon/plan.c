@@ -130,12 +130,9 @@ static const char *mpirun_find(enum px_flavor mpi)
 
 /* start_default: the start command of a site on this machine. */
 static int start_default(
-	const struct pxd_start *st, const struct pxd_plan_options *o, char **out, char *why, size_t cap)
+	const struct pxd_site *s, const struct pxd_plan_options *o, char **out, char *why, size_t cap)
 {
-	const struct pxd_site *s = st->site;
 	const char *mpirun = mpirun_find(s->mpi), *exe = site_exe(s, o);
-	/* Open MPI gives variables to other nodes by name. */
-	const char *key = s->mpi == PX_MPI_OPENMPI && st->secure ? " -x PACX_KEY" : "";
 	char options[128] = "", contexts[128], path[4096];
 	struct words checked = { 0 };
 	bool found;
@@ -173,11 +170,11 @@ static int start_default(
 			geteuid() == 0 ? " --allow-run-as-root" : "", target);
 	}
 	if (o->form == PXD_FORM_SINGLE)
-		snprintf(contexts, sizeof contexts, " -np {procs}%s {app}", key);
+		snprintf(contexts, sizeof contexts, " -np {procs} {app}");
 	else if (s->daemons_first)
-		snprintf(contexts, sizeof contexts, " -np {daemons}%s {pacxd} : -np {ranks} {app}", key);
+		snprintf(contexts, sizeof contexts, " -np {daemons} {pacxd} : -np {ranks} {app}");
 	else
-		snprintf(contexts, sizeof contexts, " -np {ranks} {app} : -np {daemons}%s {pacxd}", key);
+		snprintf(contexts, sizeof contexts, " -np {ranks} {app} : -np {daemons} {pacxd}");
 	if (asprintf(out, "%s%s%s", mpirun, options, contexts) < 0) {
 		snprintf(why, cap, "out of memory");
 		return PX_ENOMEM;
@@ -313,7 +310,7 @@ static int command_fill(const struct pxd_plan_options *o, struct pxd_start *st, 
 		args.list = calloc(1, sizeof *args.list);
 	if (!exe.list)
 		exe.list = calloc(1, sizeof *exe.list);
-	key[2] = pxd_key_script(s, template);
+	key[2] = pxd_key_script(s, st->key_names);
 	if (!st->key_stdin) /* no key comes: {key} is nothing */
 		key[0] = NULL;
 	rc = PX_ENOMEM;
@@ -406,9 +403,10 @@ static int start_make(const struct pxd_hosts *h, int i, const struct pxd_plan_op
 	}
 	rc = 0;
 	if (wanted && !s->start)
-		rc = start_default(st, o, &template, why, cap);
+		rc = start_default(s, o, &template, why, cap);
 	else if (wanted && !(template = strdup(s->start)))
 		rc = PX_ENOMEM;
+	st->key_names = rc >= 0 && template && pxd_key_by_name(s, template);
 	if (rc >= 0 && template && st->remote && !s->key && st->secure) {
 		char *with = NULL;
 

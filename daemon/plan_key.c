@@ -95,27 +95,29 @@ int pxd_key_hole(const struct pxd_site *s, const char *template, char **out, cha
 		snprintf(why, cap,
 			"site '%s': its start command goes to another machine, and names no launcher that is "
 			"known; put "
-			"{key}, which reads the job's key from standard input, before the command there that "
-			"starts the MPI "
-			"processes (or write key: FILE, or security: none)",
+			"{key} before the launcher there: it reads the job's key from standard input (or "
+			"write key: FILE, or "
+			"security: none)",
 			s->name);
 		return PX_ECONF;
 	}
 	return asprintf(out, "%.*s{key} %s", (int)(at - template), template, at) < 0 ? PX_ENOMEM : 0;
 }
 
-char *pxd_key_script(const struct pxd_site *s, const char *template)
+bool pxd_key_by_name(const struct pxd_site *s, const char *template)
 {
-	/* Open MPI hands variables to other nodes by name. This list and -x exclude each other; of a user's script we
-	 * do not know. */
-	bool list = s->mpi != PX_MPI_MPICH && launcher_find(template) && !strstr(template, " -x ");
+	return s->mpi != PX_MPI_MPICH && launcher_find(template) && !strstr(template, " -x ");
+}
+
+char *pxd_key_script(const struct pxd_site *s, bool by_name)
+{
 	char *out;
 
 	if (asprintf(&out,
 		    "IFS= read -r PACX_KEY || { echo pacxrun: site %s: no key came on standard input >&2; "
 		    "exit 2; }; "
 		    "export PACX_KEY; %sexec \"$@\"",
-		    s->name, list ? "export OMPI_MCA_mca_base_env_list=PACX_KEY; " : "") < 0)
+		    s->name, by_name ? "export OMPI_MCA_mca_base_env_list=PACX_KEY; " : "") < 0)
 		return NULL;
 	return out;
 }

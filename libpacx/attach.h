@@ -4,15 +4,21 @@
  * MPI_Init every native rank of the site, application or daemon, calls px_attach_roles:
  * collective on the native MPI_COMM_WORLD. Then, on `relay` (a duplicate of it):
  *
- *   rank -> out-daemon   PX_TAG_UP    one native message: frame header, inline body if any
- *   in-daemon -> rank    PX_TAG_DOWN  the same in the other direction; the receiver keeps a ring of
- *                                     posted receives of PX_ENVELOPE_MAX bytes, so order is kept
- *   payload segments     frame.local  (a tag >= PX_TAG_DATA) native messages of frame.seg bytes, the last
- *                                     one shorter, in order, sent with Issend. A tag is used again only when
- *                                     all Issends of its message are complete; so a tag names one message.
- *   rank -> in-daemon    PX_TAG_DONE  frame FIN: this rank will receive nothing more
+ *   rank -> out-daemon   PX_TAG_UP    one native message: frame header, inline body if any. To which gateway: all frames between
+ *                                     two ranks to (src + dst) % gateways; the beginning of a payload (flag DATA, or the announcement
+ *                                     itself) to the gateway `via` of its message
+ *   out-daemon -> rank   PX_TAG_DOWN  CREDIT: envelopes that have left; PULL: a message whose payload is wanted now; FIN
+ *   in-daemon -> rank    PX_TAG_DOWN  one native message as in PX_TAG_UP; the receiver keeps a ring of posted receives of
+ *                                     PX_ENVELOPE_MAX bytes, so order is kept
+ *   payload up           frame.local  (a tag >= PX_TAG_DATA) native messages of frame.seg bytes, the last one shorter, in
+ *                                     order, sent with Issend. A tag is used again only when all Issends of its message are
+ *                                     complete; so a tag names one message
+ *   rank -> in-daemon    PX_TAG_DONE  PULL: a long message has been matched, its receives are posted under tag frame.local (tag = 1:
+ *                                     nobody will receive it); FIN: this rank will receive nothing more
+ *   payload down         frame.local  of the PULL: native messages as above, sent with Isend
  *   daemon -> ranks      world map    PMPI_Ibcast of its length (int), then of its bytes, root = out-daemon of gateway 0
  *
+ * A rank that has finished sends FIN to every daemon, and each answers with FIN as its last frame.
  * An ABORT frame goes up like a message; the out-daemon spreads it to all sites and then
  * ends the native job.
  */
