@@ -534,7 +534,7 @@ def keys_go_where_they_are_read():
     equal("PACX_KEY" in command("mpirun {app}"), False)
     contains(command("ssh h1 ./start {key} {app}"), "read -r PACX_KEY")
     contains(command("ssh h1 ./start {app}"), "put {key} before the launcher")
-    contains(command("ssh -tt h1 mpirun {app}"), "makes a terminal")
+    contains(command("ssh -tt h1 mpirun {app}"), "has ssh -tt")
 
 
 @test
