@@ -55,7 +55,7 @@ LIB    = $(wildcard libpacx/*.c libpacx/coll/*.c)
 # What pacxd shares with libpacx beyond the two lowest floors.
 ATTACH = libpacx/vendor.c libpacx/attach_roles.c libpacx/yield_hook.c
 HOSTS  = $(wildcard daemon/hostfile*.c)
-RUN    = $(addprefix daemon/,pacxrun.c plan.c quote.c elf_flavor.c launch.c output.c records.c json.c descend.c guard.c feeder.c key.c)
+RUN    = $(addprefix daemon/,pacxrun.c plan.c plan_key.c quote.c elf_flavor.c launch.c output.c records.c json.c descend.c guard.c feeder.c key.c)
 DISPATCH = daemon/pacxd_dispatch.c daemon/relay.c daemon/relay_end.c
 CTL    = $(wildcard daemon/pacxctl*.c)
 PACXD  = daemon/key.c $(filter-out $(RUN) $(CTL) $(HOSTS) $(DISPATCH) daemon/pacxlabel.c,$(wildcard daemon/*.c))
@@ -141,9 +141,9 @@ USES_codec = daemon/codec.c
 USES_auto_codec = daemon/codec.c daemon/auto_codec.c
 USES_via = daemon/via.c
 USES_status = daemon/status.c daemon/rundir.c
-USES_outq = daemon/outq.c daemon/link_seg.c
 USES_key = daemon/key.c
 USES_tls = daemon/tls.c daemon/key.c
+USES_outq = daemon/outq.c daemon/link_seg.c
 $(foreach t,codec auto_codec via status key tls outq,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
 
 $(B)/tests/%: $(B)/obj/plain/tests/unit/%.o $(FLOORS)

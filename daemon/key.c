@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -84,14 +85,25 @@ done:
 	return rc;
 }
 
+const char *pxd_key_path(const char *path, char *full, size_t cap)
+{
+	const char *home = getenv("HOME");
+
+	if (path[0] != '~' || path[1] != '/' || !home || !*home)
+		return path;
+	return snprintf(full, cap, "%s%s", home, path + 1) < (int)cap ? full : path;
+}
+
 int pxd_key_load(const char *path, uint8_t key[PXD_KEY_SIZE], char *why, size_t cap)
 {
-	/* O_NONBLOCK: a FIFO must not hold us up until somebody writes to it. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), rc = PX_ECONF;
-	char text[FILE_MAX + 1];
+	char text[FILE_MAX + 1], full[PATH_MAX];
+	int fd = -1, rc = PX_ECONF;
 	struct stat st;
 	ssize_t n;
 
+	path = pxd_key_path(path, full, sizeof full);
+	/* O_NONBLOCK: a FIFO must not hold us up until somebody writes to it. */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &st) < 0) {
 		snprintf(why, cap, "key file '%s': %s", path, strerror(errno));
 		goto done;

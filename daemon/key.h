@@ -21,6 +21,8 @@ void pxd_key_wipe(void *p, size_t n);
 void pxd_key_text(const uint8_t key[PXD_KEY_SIZE], char text[PXD_KEY_TEXT]);
 /* pxd_key_parse: surrounding white space is allowed. 0 or PX_EINVAL. */
 int pxd_key_parse(const char *text, uint8_t key[PXD_KEY_SIZE]);
+/* pxd_key_path: no shell has seen the path in a hostfile: "~/..." made full in `full`, or path itself. */
+const char *pxd_key_path(const char *path, char *full, size_t cap);
 /* pxd_key_load: refuses a file that others than its owner (who is we, or root) may read or write. 0 or PX_ECONF with the reason
  * and what to do ("chmod 600 FILE") in why. */
 int pxd_key_load(const char *path, uint8_t key[PXD_KEY_SIZE], char *why, size_t cap);

@@ -371,8 +371,7 @@ static char **env_join(const struct pxd_start *st, char *key)
 		return NULL;
 	if (*key) {
 		list[used++] = key;
-		/* To other nodes of the site Open MPI takes variables by name; that list and -x exclude each other. */
-		names = st->site->mpi == PX_MPI_OPENMPI && !strstr(st->command, " -x ");
+		names = st->key_names;
 		if (names)
 			list[used++] = forwarded();
 	}

@@ -512,6 +512,9 @@ static int run(struct pxd_hosts *h, const struct options *o, struct pxd_plan_opt
 		goto fail;
 	if (o->check) {
 		pxd_plan_print(h, p, stdout);
+		if (key_text(h, o, key, &lo.key, why, sizeof why) < 0)
+			printf("\nthe key is missing: %s\n", why);
+		pxd_key_wipe(key, sizeof key);
 		code = 0;
 	} else if (o->env) {
 		pxd_plan_print_env(&p->starts[self], stdout);

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "elf_flavor.h"
+#include "plan_key.h"
 #include "quote.h"
 
 /* A growing NULL-terminated list of words; the first failure sticks. */
@@ -268,12 +269,7 @@ static int command_fill(const struct pxd_plan_options *o, struct pxd_start *st, 
 	struct words exe = { 0 }, args = { 0 }, app = { 0 }, pacxd = { 0 }, all = { 0 };
 	struct words ranks = { 0 }, daemons = { 0 }, procs = { 0 }, libw = { 0 }, guard = { 0 }, mpi = { 0 };
 	char *site[] = { s->name, NULL }, *host[] = { s->host, NULL };
-	/* Open MPI hands variables to other nodes by name; that list and -x exclude each other. */
-	char *key[] = { "sh", "-c",
-		s->mpi == PX_MPI_MPICH || strstr(template, " -x ")
-			? "IFS= read -r PACX_KEY; export PACX_KEY; exec \"$@\""
-			: "IFS= read -r PACX_KEY; export PACX_KEY; export OMPI_MCA_mca_base_env_list=PACX_KEY; exec \"$@\"",
-		"sh", NULL };
+	char *key[] = { "sh", "-c", NULL, "sh", NULL };
 	char bad[PXD_HOLE_MAX];
 	const char *near;
 	int rc;
@@ -314,9 +310,12 @@ static int command_fill(const struct pxd_plan_options *o, struct pxd_start *st, 
 		args.list = calloc(1, sizeof *args.list);
 	if (!exe.list)
 		exe.list = calloc(1, sizeof *exe.list);
+	key[2] = pxd_key_script(s, st->key_names);
+	if (!st->key_stdin) /* no key comes: {key} is nothing */
+		key[0] = NULL;
 	rc = PX_ENOMEM;
 	snprintf(why, cap, "out of memory");
-	if (args.list && exe.list && !exe.failed && !args.failed && !app.failed && !pacxd.failed &&
+	if (key[2] && args.list && exe.list && !exe.failed && !args.failed && !app.failed && !pacxd.failed &&
 		!all.failed && !ranks.failed && !daemons.failed && !procs.failed && !libw.failed &&
 		!guard.failed && !mpi.failed) {
 		const struct pxd_hole holes[] = {
@@ -347,6 +346,7 @@ static int command_fill(const struct pxd_plan_options *o, struct pxd_start *st, 
 			rc = PX_ECONF;
 		}
 	}
+	free(key[2]);
 	words_fini(&exe);
 	words_fini(&args);
 	words_fini(&app);
@@ -372,94 +372,6 @@ static enum pxd_form form_of(const struct pxd_site *s, const struct pxd_plan_opt
 	return o->form == PXD_FORM_AUTO ? PXD_FORM_MPMD : o->form; /* a script: it decides */
 }
 
-/* Does the site need the job's key? */
-static bool site_secure(const struct pxd_hosts *h, int site)
-{
-	for (int i = 0; i < h->nsites; i++)
-		if (i != site && !pxd_hosts_link(h, site, i)->plain)
-			return true;
-	return false;
-}
-
-/* key_hole: a start command that goes to another machine gets the key as the first line of its standard input: {key}
- * stands before the launcher there. Put in where the user has not. *out is new. */
-static int key_hole(const struct pxd_site *s, const char *template, char **out, char *why, size_t cap)
-{
-	static const char *const launchers[] = { "mpirun", "mpiexec", "orterun", "srun", "aprun" };
-	const char *at = NULL;
-
-	*out = NULL;
-	if (strstr(template, " -t")) {
-		snprintf(why, cap,
-			"site '%s': its start command makes a terminal (-t), which would show the job's key; leave -t away, or put the "
-			"key into a file there and name it with key:",
-			s->name);
-		return PX_ECONF;
-	}
-	if (pxd_template_has(template, "key")) {
-		*out = strdup(template);
-		return *out ? 0 : PX_ENOMEM;
-	}
-	for (size_t i = 0; i < sizeof launchers / sizeof launchers[0] && !at; i++)
-		at = strstr(template, launchers[i]);
-	if (!at) {
-		snprintf(why, cap,
-			"site '%s': its start command goes to another machine, and names no launcher that is known; put {key} "
-			"before the launcher there, where the job's key is read from standard input (or key: FILE, or security: none)",
-			s->name);
-		return PX_ECONF;
-	}
-	while (at > template && !strchr(" \t'\"", at[-1])) /* the directory belongs to it */
-		at--;
-	return asprintf(out, "%.*s{key} %s", (int)(at - template), template, at) < 0 ? PX_ENOMEM : 0;
-}
-
-int pxd_plan_key(const struct pxd_hosts *h, const char *file, bool starts_all, uint8_t key[PXD_KEY_SIZE], bool *needed,
-	char *why, size_t cap)
-{
-	const char *manual = NULL, *there = NULL;
-
-	*needed = false;
-	for (int i = 0; i < h->nsites; i++) {
-		const struct pxd_site *s = &h->sites[i];
-
-		if (!site_secure(h, i))
-			continue;
-		*needed = true;
-		if (s->manual && !manual)
-			manual = s->name;
-		if (s->key && access(s->key, F_OK) == 0 && !there)
-			there = s->key;
-		if (s->key && !manual)
-			manual = s->name; /* it has a key of its own, so a fresh one would not fit */
-	}
-	if (!*needed)
-		return 0;
-	if (file || getenv("PACX_KEY_FILE"))
-		return pxd_key_load(file ? file : getenv("PACX_KEY_FILE"), key, why, cap);
-	if (getenv("PACX_KEY")) {
-		if (pxd_key_parse(getenv("PACX_KEY"), key) == 0)
-			return 0;
-		snprintf(why, cap, "PACX_KEY does not hold a key of 64 hexadecimal digits");
-		return PX_ECONF;
-	}
-	if (there)
-		return pxd_key_load(there, key, why, cap);
-	if (manual || !starts_all) {
-		snprintf(why, cap,
-			"the sites need one key for their encrypted links, and %s%s%s; make one with: pacxctl keygen "
-			"FILE, copy it to each site with mode 600, name it there with key: (or PACX_KEY_FILE) and here with --key FILE; "
-			"or write security: none",
-			manual ? "site '" : "pacxrun does not start all of them", manual ? manual : "",
-			manual ? "' does not get it from pacxrun" : "");
-		return PX_ECONF;
-	}
-	if (pxd_key_make(key) == 0)
-		return 0;
-	snprintf(why, cap, "cannot make a key: no random numbers");
-	return PX_EIO;
-}
-
 static int start_make(const struct pxd_hosts *h, int i, const struct pxd_plan_options *o, const char *plan,
 	struct pxd_start *st, char *why, size_t cap)
 {
@@ -472,6 +384,7 @@ static int start_make(const struct pxd_hosts *h, int i, const struct pxd_plan_op
 	st->site = s;
 	st->form = form_of(s, o);
 	st->remote = s->start && pxd_template_remote(s->start);
+	st->secure = pxd_plan_secure(h, i);
 	st->fifo_stdin = o->stdin_fifo && s->base == 0 && site_is_here(s) && s->daemons_first &&
 			 s->mpi == PX_MPI_MPICH;
 	snprintf(why, cap, "out of memory");
@@ -493,10 +406,11 @@ static int start_make(const struct pxd_hosts *h, int i, const struct pxd_plan_op
 		rc = start_default(s, o, &template, why, cap);
 	else if (wanted && !(template = strdup(s->start)))
 		rc = PX_ENOMEM;
-	if (rc >= 0 && template && st->remote && !s->key && site_secure(h, i)) {
+	st->key_names = rc >= 0 && template && pxd_key_by_name(s, template);
+	if (rc >= 0 && template && st->remote && !s->key && st->secure) {
 		char *with = NULL;
 
-		rc = key_hole(s, template, &with, why, cap);
+		rc = pxd_key_hole(s, template, &with, why, cap);
 		free(template);
 		template = with;
 		st->key_stdin = rc >= 0;
@@ -673,6 +587,8 @@ static void print_part(const struct pxd_start *s, bool app, FILE *f)
 {
 	fprintf(f, "-np %d", app ? s->site->ranks : daemons_of(s->site));
 	print_names(s, f);
+	if (!app && s->secure && !s->site->key && s->site->mpi != PX_MPI_MPICH)
+		fputs(" -x PACX_KEY_FILE", f);
 	if (app)
 		fprintf(f, " env %s PROGRAM", s->preload);
 	else
@@ -692,12 +608,28 @@ static void print_mpirun(const struct pxd_start *s, FILE *f)
 	fputc('\n', f);
 }
 
+/* print_key: never the key, but where it has to be. */
+static void print_key(const struct pxd_start *s, const char *before, FILE *f)
+{
+	if (s->secure && s->site->key)
+		fprintf(f,
+			"%sThe daemons read the key of the job from %s (key: in the hostfile), mode 600.\n",
+			before, s->site->key);
+	else if (s->secure)
+		fprintf(f,
+			"%sThe daemons need the key of the job: export PACX_KEY_FILE=FILE, a copy with mode "
+			"600 of the file "
+			"which all sites have (pacxctl keygen FILE makes it).\n",
+			before);
+}
+
 void pxd_plan_print_env(const struct pxd_start *s, FILE *f)
 {
 	for (int i = 0; i < s->nenv; i++)
 		print_quoted(s->env[i], f);
 	fputs("# ", f);
 	print_mpirun(s, f);
+	print_key(s, "# ", f);
 }
 
 void pxd_plan_print_manual(const struct pxd_hosts *h, const struct pxd_start *s, FILE *f)
@@ -710,5 +642,8 @@ void pxd_plan_print_manual(const struct pxd_hosts *h, const struct pxd_start *s,
 		"\nor, with %s there: set PACX_HOSTFILE to it, PACX_SITE=%s and PACX_JOB=%s, then "
 		"the same mpirun line, LD_PRELOAD included.\n\n",
 		h->file, s->site->name, h->job_id);
+	print_key(s, "", f);
+	if (s->secure)
+		fputc('\n', f);
 	fflush(f);
 }

@@ -25,8 +25,10 @@ struct pxd_start {
 	const struct pxd_site *site;
 	enum pxd_form form;
 	bool remote;     /* goes through ssh or the like */
+	bool secure;     /* has links with TLS: its daemons need the job's key */
 	bool fifo_stdin; /* global rank 0 reads options.stdin_fifo */
 	bool key_stdin;  /* the start command reads the job's key as the first line of its standard input */
+	bool key_names;  /* Open MPI takes the key to the site's other nodes by its name, if its variable says so */
 	char *command;   /* for /bin/sh -c; NULL = by hand */
 	char **env;      /* NAME=VALUE of PACX_ and the site, NULL-terminated */
 	int nenv;

@@ -52,9 +52,9 @@ int pxd_quote_words(struct px_buf *b, char *const *words, int levels)
 
 /* Where the local shell is while it reads the start command. */
 struct scan {
-	char quote; /* 0, '\'' or '"' */
-	int remote; /* remote shell words so far in this simple command */
-	int remote_max;
+	char quote;       /* 0, '\'' or '"' */
+	int remote;       /* remote shell words so far in this simple command */
+	int seen;         /* remote shell words so far in all */
 	const char *word; /* begin of the current word, NULL between words */
 };
 
@@ -77,10 +77,10 @@ static bool word_is_remote(const char *word, size_t n)
 
 static void scan_word_end(struct scan *s, const char *p)
 {
-	if (s->word && word_is_remote(s->word, (size_t)(p - s->word)))
+	if (s->word && word_is_remote(s->word, (size_t)(p - s->word))) {
 		s->remote++;
-	if (s->remote > s->remote_max)
-		s->remote_max = s->remote;
+		s->seen++;
+	}
 	s->word = NULL;
 }
 
@@ -225,15 +225,21 @@ int pxd_template_has(const char *text, const char *name)
 	return 0;
 }
 
-int pxd_template_remote(const char *text)
+const char *pxd_template_remote_at(const char *text, int k)
 {
 	struct scan s = { 0 };
 	const char *p = text;
 
-	while (*p)
-		p += scan_char(&s, p);
+	for (; *p; p += scan_char(&s, p))
+		if (s.seen > k)
+			return p - 1;
 	scan_word_end(&s, p);
-	return s.remote_max > 0;
+	return s.seen > k ? p : NULL;
+}
+
+int pxd_template_remote(const char *text)
+{
+	return pxd_template_remote_at(text, 0) != NULL;
 }
 
 char *pxd_text_replace(const char *text, const struct pxd_hole *holes, int nholes)

@@ -36,6 +36,8 @@ int pxd_template_fill(
 int pxd_template_has(const char *text, const char *name);
 /* pxd_template_remote: does the command go through a remote shell? */
 int pxd_template_remote(const char *text);
+/* pxd_template_remote_at: the end of the k-th remote shell word (from 0), NULL = there are not so many. */
+const char *pxd_template_remote_at(const char *text, int k);
 /* pxd_text_replace: plain replacement of {name} by the first word of the hole, without quoting, for
  * programs and arguments. NULL: out of memory. */
 char *pxd_text_replace(const char *text, const struct pxd_hole *holes, int nholes);

@@ -136,12 +136,12 @@ def missing_command_is_127():
 
 
 @test
-def others_get_10_s_after_a_failure():
+def others_get_3_s_after_a_failure():
     start = time.monotonic()
     job = Job(["exit 7", "sleep 60"]).end(25)
     equal(job.p.returncode, 7)
     contains(job.err, "site 's1' is still running; ending it")
-    if not 9 < time.monotonic() - start < 14:
+    if not 2.5 < time.monotonic() - start < 14:
         raise AssertionError(f"took {time.monotonic() - start} s")
     job.nobody_left(0)
 
@@ -534,7 +534,7 @@ def keys_go_where_they_are_read():
     equal("PACX_KEY" in command("mpirun {app}"), False)
     contains(command("ssh h1 ./start {key} {app}"), "read -r PACX_KEY")
     contains(command("ssh h1 ./start {app}"), "put {key} before the launcher")
-    contains(command("ssh -tt h1 mpirun {app}"), "makes a terminal")
+    contains(command("ssh -tt h1 mpirun {app}"), "has ssh -tt")
 
 
 @test

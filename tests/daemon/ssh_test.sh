@@ -86,7 +86,7 @@ sites:
     env: {X: "x  y'\$z"}
     start: |
       $1
-links: [{default: , security: none}]
+$LINKS
 END
 }
 SSH="ssh -F $D/ssh_config"
@@ -103,15 +103,18 @@ shown() { # USER
 line' ''
 	printf '\nstatus 6\n'
 }
+# Once with a key, which {key} reads before the program does, once without, when {key} is nothing.
+LINKS=
 for who in root "$USER_MADE"; do
-	job "$SSH $who@127.0.0.1 {app}"
+	job "$SSH $who@127.0.0.1 {key} {app}"
 	check "ssh_$who" "$(run)" "$(shown "$who")"
-	job "$SSH $who@127.0.0.1 'cd / && {app}'"
+	job "$SSH $who@127.0.0.1 'cd / && {key} {app}'"
 	check "ssh_in_quotes_$who" "$(run)" "$(shown "$who")"
-	job "$SSH $who@127.0.0.1 {guard} {app}"
+	job "$SSH $who@127.0.0.1 {guard} {key} {app}"
 	check "ssh_guard_$who" "$(run)" "$(shown "$who")"
-	job "$SSH root@127.0.0.1 $SSH $who@127.0.0.1 {app}"
+	job "$SSH root@127.0.0.1 $SSH $who@127.0.0.1 {key} {app}"
 	check "ssh_through_ssh_$who" "$(run)" "$(shown "$who")"
+	LINKS='links: [{default: , security: none}]'
 done
 
 # A real MPI job: both sites behind ssh, at an ordinary user's, in both forms of start.

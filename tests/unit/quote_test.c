@@ -110,6 +110,18 @@ TEST(remote_shells_are_seen)
 	CHECK(!pxd_template_remote(""));
 }
 
+TEST(ends_of_remote_shell_words_are_found)
+{
+	const char *text = "cd /x; ssh gate /usr/bin/ssh node mpirun ssh";
+
+	CHECK_STR(pxd_template_remote_at(text, 0), " gate /usr/bin/ssh node mpirun ssh");
+	CHECK_STR(pxd_template_remote_at(text, 1), " node mpirun ssh");
+	CHECK_STR(pxd_template_remote_at(text, 2), "");
+	CHECK(!pxd_template_remote_at(text, 3));
+	CHECK_STR(pxd_template_remote_at("ssh\tx", 0), "\tx");
+	CHECK(!pxd_template_remote_at("", 0));
+}
+
 TEST(only_placeholders_are_replaced)
 {
 	static char *one[] = { "2", NULL };

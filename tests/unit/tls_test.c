@@ -1,10 +1,10 @@
-/* tls_test.c: TLS with the job's key over socket pairs: who gets in and who does not, whatever is sent, cut, replayed or changed;
- * data both ways through sockets that take little at a time. */
+/* tls_test.c: handshakes that must work, all those that must not, and the bytes of a stream through sockets of any size. */
 #include <errno.h>
-#include <openssl/err.h>
+#include <fcntl.h>
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -13,743 +13,640 @@
 #include "test.h"
 #include "tls.h"
 
-#define TURNS 2000 /* of a handshake, at most */
-
-/* One end of a connection. */
-struct end {
-	struct pxd_tls_ctx *ctx;
-	struct pxd_tls *t;
-	int fd, rc;
-};
+#define TURNS 100000 /* of a loop that must come to its end */
 
 static const uint8_t key_a[PXD_KEY_SIZE] = { 1, 2, 3 }, key_b[PXD_KEY_SIZE] = { 1, 2, 4 };
 
-static bool sockets(int fd[2])
-{
-	int small = 4096;
-
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fd) < 0)
-		return false;
-	for (int i = 0; i < 2; i++) {
-		setsockopt(fd[i], SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
-		setsockopt(fd[i], SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
-	}
-	return true;
-}
-
-static struct pxd_tls_ctx *ctx_new(const uint8_t key[PXD_KEY_SIZE], const char *job, int self)
+static struct pxd_tls_ctx *ctx_of(const uint8_t *key, const char *job, int self)
 {
 	struct pxd_tls_ctx *c = NULL;
 	uint8_t hash[PX_JOBHASH_SIZE];
-	char why[200] = "";
+	char why[256] = "";
 
 	pxd_jobhash(job, hash);
-	if (!CHECK_INT(pxd_tls_ctx_new(&c, key, hash, self, why, sizeof why), 0))
+	if (pxd_tls_ctx_new(&c, key, hash, self, why, sizeof why) < 0)
 		printf("  %s\n", why);
 	return c;
 }
 
-static void client_open(struct end *e, const uint8_t *key, const char *job, int self, int peer, int fd)
+static void sockets(int fd[2], int size)
 {
-	e->ctx = ctx_new(key, job, self);
-	e->fd = fd;
-	e->t = pxd_tls_client(e->ctx, fd, peer);
-	e->rc = PXD_TLS_WANT_READ;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fd) < 0)
+		abort();
+	for (int i = 0; i < 2 && size; i++) {
+		setsockopt(fd[i], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+		setsockopt(fd[i], SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
+	}
 }
 
-static void server_open(struct end *e, const uint8_t *key, const char *job, int self, int fd)
-{
-	e->ctx = ctx_new(key, job, self);
-	e->fd = fd;
-	e->t = pxd_tls_server(e->ctx, fd);
-	e->rc = PXD_TLS_WANT_READ;
-}
+/* Two ends and what may stand between them. */
+struct ends {
+	struct pxd_tls_ctx *cc, *sc;
+	struct pxd_tls *c, *s;
+	int fd[2];  /* of c, of s */
+	int mid[2]; /* the other ends, when somebody stands between; else -1 */
+	size_t passed[2];
+	long flip;            /* bit of the dialler's bytes to change, -1 = none */
+	uint8_t taken[65536]; /* what the dialler has sent */
+	size_t ntaken;
+};
 
-static void end_close(struct end *e)
+static void ends_open(
+	struct ends *e, struct pxd_tls_ctx *cc, struct pxd_tls_ctx *sc, int peer, int size, bool between)
 {
-	pxd_tls_free(e->t);
-	pxd_tls_ctx_free(e->ctx);
-	if (e->fd >= 0)
-		close(e->fd);
+	int a[2], b[2];
+
 	memset(e, 0, sizeof *e);
+	e->flip = -1;
+	e->cc = cc;
+	e->sc = sc;
+	e->mid[0] = e->mid[1] = -1;
+	sockets(a, size);
+	e->fd[0] = a[0];
+	e->fd[1] = a[1];
+	if (between) {
+		sockets(b, size);
+		e->mid[0] = a[1];
+		e->mid[1] = b[0];
+		e->fd[1] = b[1];
+	}
+	e->c = pxd_tls_client(cc, e->fd[0], peer);
+	e->s = pxd_tls_server(sc, e->fd[1]);
 }
 
-static bool wants(int rc)
+static void ends_close(struct ends *e)
+{
+	pxd_tls_free(e->c);
+	pxd_tls_free(e->s);
+	for (int i = 0; i < 2; i++) {
+		if (e->fd[i] >= 0)
+			close(e->fd[i]);
+		if (e->mid[i] >= 0)
+			close(e->mid[i]);
+	}
+	if (e->sc != e->cc)
+		pxd_tls_ctx_free(e->sc);
+	pxd_tls_ctx_free(e->cc);
+}
+
+static void middle(struct ends *e)
+{
+	uint8_t buf[4096];
+	ssize_t n;
+
+	for (int i = 0; i < 2 && e->mid[0] >= 0; i++) {
+		while ((n = recv(e->mid[i], buf, sizeof buf, 0)) > 0) {
+			for (ssize_t k = 0; i == 0 && k < n; k++) {
+				long bit = e->flip - 8 * (long)(e->passed[0] + (size_t)k);
+
+				if (bit >= 0 && bit < 8)
+					buf[k] ^= (uint8_t)(1 << bit);
+				if (e->ntaken < sizeof e->taken)
+					e->taken[e->ntaken++] = buf[k];
+			}
+			e->passed[i] += (size_t)n;
+			if (send(e->mid[!i], buf, (size_t)n, MSG_NOSIGNAL) != n)
+				return;
+		}
+		if (n == 0)
+			shutdown(e->mid[!i], SHUT_WR);
+	}
+}
+
+static bool waits(int rc)
 {
 	return rc == PXD_TLS_WANT_READ || rc == PXD_TLS_WANT_WRITE;
 }
 
-/* One step; who fails closes, as pxd_conn does. */
-static void step(struct end *e)
+/* ends_shake: both as far as they come; a side that failed closes its socket. */
+static void ends_shake(struct ends *e, int *c, int *s)
 {
-	if (!wants(e->rc))
-		return;
-	e->rc = pxd_tls_shake(e->t);
-	if (e->rc < 0 && !wants(e->rc))
-		shutdown(e->fd, SHUT_WR);
-}
-
-/* Until both have an answer, or nothing moves any more. */
-static void shake(struct end *a, struct end *b)
-{
-	for (int i = 0; i < TURNS && (wants(a->rc) || wants(b->rc)); i++) {
-		step(a);
-		step(b);
+	*c = *s = PXD_TLS_WANT_READ;
+	for (int i = 0; i < 100 && (waits(*c) || waits(*s)); i++) {
+		if (waits(*c))
+			*c = pxd_tls_shake(e->c);
+		if (*c == PXD_TLS_ERROR)
+			shutdown(e->fd[0], SHUT_WR);
+		middle(e);
+		if (waits(*s))
+			*s = pxd_tls_shake(e->s);
+		if (*s == PXD_TLS_ERROR)
+			shutdown(e->fd[1], SHUT_WR);
+		middle(e);
 	}
 }
 
-/* A linked pair of sites 3 (dials) and 5. */
-static bool pair_open(struct end *c, struct end *s)
+static void check_works(const char *job, int dialler, int listener)
 {
-	int fd[2];
+	struct ends e;
+	int c, s;
 
-	memset(c, 0, sizeof *c);
-	memset(s, 0, sizeof *s);
-	if (!CHECK(sockets(fd)))
-		return false;
-	client_open(c, key_a, "job", 3, 5, fd[0]);
-	server_open(s, key_a, "job", 5, fd[1]);
-	shake(c, s);
-	return CHECK_INT(c->rc, 0) && CHECK_INT(s->rc, 0);
-}
-
-static void pair_close(struct end *c, struct end *s)
-{
-	end_close(c);
-	end_close(s);
+	ends_open(&e, ctx_of(key_a, job, dialler), ctx_of(key_a, job, listener), listener, 0, false);
+	REQUIRE(e.c && e.s);
+	CHECK_INT(pxd_tls_peer(e.c), -1);
+	CHECK_INT(pxd_tls_peer(e.s), -1);
+	ends_shake(&e, &c, &s);
+	if (!CHECK_INT(c, 0))
+		printf("  dialler: %s; listener: %s\n", pxd_tls_why(e.c), pxd_tls_why(e.s));
+	CHECK_INT(s, 0);
+	CHECK_INT(pxd_tls_peer(e.c), listener);
+	CHECK_INT(pxd_tls_peer(e.s), dialler);
+	ends_close(&e);
 }
 
 TEST(handshake_proves_both_sites)
 {
-	struct end c, s;
-	char byte;
-
-	if (pair_open(&c, &s)) {
-		CHECK_INT(pxd_tls_peer(c.t), 5);
-		CHECK_INT(pxd_tls_peer(s.t), 3);
-		CHECK_INT(pxd_tls_shake(c.t), 0); /* again does no harm */
-		CHECK_STR(pxd_tls_why(c.t), "no error");
-		/* No tickets: the server says nothing of its own accord. */
-		CHECK_INT(recv(c.fd, &byte, 1, MSG_DONTWAIT), -1);
-		CHECK(!pxd_tls_pending(c.t) && !pxd_tls_pending(s.t));
-		CHECK_INT(pxd_tls_read(c.t, &byte, 1), PXD_TLS_WANT_READ);
-	}
-	pair_close(&c, &s);
+	check_works("melt", 0, 1);
+	check_works("melt", 1, 0);
+	check_works("", 4095, 17);
 }
 
-TEST(nothing_is_read_or_written_before_the_handshake)
+/* Each side has its own idea of key, job and names; nobody gets through, and each says why. */
+static void check_refused(const uint8_t *ck, const char *cj, int cself, int cpeer, const uint8_t *sk,
+	const char *sj, int sself, const char *swhy, const char *cwhy)
 {
-	struct end c = { 0 };
-	struct iovec v = { (void *)(uintptr_t) "secret", 6 };
-	char byte;
-	int fd[2];
+	struct ends e;
+	int c, s;
 
-	REQUIRE(sockets(fd));
-	client_open(&c, key_a, "job", 3, 5, fd[0]);
-	CHECK_INT(pxd_tls_peer(c.t), -1);
-	CHECK_INT(pxd_tls_writev(c.t, &v, 1), PXD_TLS_ERROR);
-	CHECK_INT(pxd_tls_read(c.t, &byte, 1), PXD_TLS_ERROR);
-	CHECK_INT(recv(fd[1], &byte, 1, MSG_DONTWAIT), -1);
-	end_close(&c);
-	close(fd[1]);
+	ends_open(&e, ctx_of(ck, cj, cself), ctx_of(sk, sj, sself), cpeer, 0, false);
+	REQUIRE(e.c && e.s);
+	ends_shake(&e, &c, &s);
+	CHECK_INT(s, PXD_TLS_ERROR);
+	CHECK_INT(c, PXD_TLS_ERROR);
+	CHECK_INT(pxd_tls_peer(e.s), -1);
+	CHECK_INT(pxd_tls_peer(e.c), -1);
+	CHECK_STR(pxd_tls_why(e.s), swhy);
+	CHECK_STR(pxd_tls_why(e.c), cwhy);
+	CHECK_INT(pxd_tls_shake(e.s), PXD_TLS_ERROR); /* it stays so */
+	ends_close(&e);
 }
 
-/* A stream of bytes that both ends can compute. */
-static uint8_t stream_byte(int which, size_t at)
+TEST(wrong_key_is_refused)
 {
-	return (uint8_t)((at * 2654435761u >> 7) + at / 251 + (size_t)which * 77);
+	check_refused(key_b, "melt", 0, 1, key_a, "melt", 1,
+		"the dialler, which says it is site 0, has another key", "the other side has another key");
 }
 
-/* What one end has sent and received. */
-struct traffic {
-	struct end *e;
-	int out, in;
-	size_t sent, got, offered;
+#define REFUSES "the other side refuses our identity: it belongs to another job, or is another site"
+
+TEST(wrong_job_is_refused)
+{
+	check_refused(key_a, "melt", 0, 1, key_a, "freeze", 1, "the dialler belongs to another job", REFUSES);
+}
+
+TEST(wrong_listener_is_refused)
+{
+	check_refused(
+		key_a, "melt", 0, 2, key_a, "melt", 1, "the dialler wants site 2, this is site 1", REFUSES);
+}
+
+/* What a site sends out cannot be turned back to it. */
+TEST(own_identity_is_refused)
+{
+	check_refused(key_a, "melt", 1, 1, key_a, "melt", 1,
+		"the dialler says it is site 1, which is this one", REFUSES);
+	check_refused(
+		key_a, "melt", 0, 1, key_a, "melt", 0, "the dialler wants site 1, this is site 0", REFUSES);
+}
+
+/* The dialler does not check the listener's name by a text: its key is that of the pair. */
+TEST(two_diallers_do_not_meet)
+{
+	struct ends e;
+	int c, s;
+
+	ends_open(&e, ctx_of(key_a, "melt", 0), ctx_of(key_a, "melt", 1), 1, 0, false);
+	pxd_tls_free(e.s);
+	e.s = pxd_tls_client(e.sc, e.fd[1], 0);
+	ends_shake(&e, &c, &s);
+	CHECK(c == PXD_TLS_ERROR && s == PXD_TLS_ERROR);
+	ends_close(&e);
+	ends_open(&e, ctx_of(key_a, "melt", 0), ctx_of(key_a, "melt", 1), 1, 0, false);
+	pxd_tls_free(e.c);
+	e.c = pxd_tls_server(e.cc, e.fd[0]);
+	ends_shake(&e, &c, &s);
+	CHECK(c != 0 && s != 0);
+	ends_close(&e);
+}
+
+/* A stream of numbers, so that each byte is known from its place. */
+static uint8_t byte_at(uint64_t i)
+{
+	return (uint8_t)(i * 2654435761u >> 13);
+}
+
+struct flow {
+	uint64_t sent, got, total;
 	uint8_t *mem;
+	size_t most; /* bytes per call */
 };
 
-#define OFFER_MAX 150000
-
-/* Offer bytes in pieces of odd sizes, from another place each time; after a want at least the same ones again. */
-static int traffic_send(struct traffic *t, size_t all)
+/* flow_write: the stream from where it stands, in pieces of any size at a new address each time. */
+static bool flow_write(struct flow *f, struct pxd_tls *t)
 {
-	struct iovec v[5];
-	size_t n = 1 + test_random() % (test_random() % 4 ? 3000 : OFFER_MAX), at = 0;
-	size_t shift = test_random() % 64;
-	ssize_t k;
-	int m = 0;
+	uint64_t left = f->total - f->sent;
+	struct iovec v[40];
+	size_t n = left < f->most ? (size_t)left : f->most, at = 0;
+	ssize_t rc;
+	int k = 0;
 
-	n = n < t->offered ? t->offered : n;
-	n = n < all - t->sent ? n : all - t->sent;
 	if (n == 0)
-		return 0;
-	for (size_t i = 0; i < n; i++)
-		t->mem[shift + i] = stream_byte(t->out, t->sent + i);
-	while (at < n) {
-		size_t piece = m == 4 ? n - at : test_random() % (n - at + 1);
-
-		v[m++] = (struct iovec){ t->mem + shift + at, piece };
-		at += piece;
-	}
-	k = pxd_tls_writev(t->e->t, v, m);
-	if (k > 0) {
-		if (!CHECK((size_t)k <= n))
-			return -1;
-		t->sent += (size_t)k;
-		t->offered = 0;
-		return 1;
-	}
-	t->offered = n;
-	return wants((int)k) ? 0 : -1;
-}
-
-static int traffic_receive(struct traffic *t)
-{
-	static uint8_t in[70000];
-	size_t room = 1 + test_random() % (test_random() % 3 ? 100 : sizeof in);
-	ssize_t k = pxd_tls_read(t->e->t, in, room);
-
-	if (k < 0)
-		return wants((int)k) ? 0 : -1;
-	if (!CHECK(k > 0 && (size_t)k <= room))
-		return -1;
-	for (ssize_t i = 0; i < k; i++)
-		if (!CHECK_INT(in[i], stream_byte(t->in, t->got + (size_t)i)))
-			return -1;
-	t->got += (size_t)k;
-	return 1;
-}
-
-TEST(data_of_all_sizes_crosses_both_ways_through_small_sockets)
-{
-	enum { ALL = 3000017 };
-	struct traffic a = { .out = 1, .in = 2 }, b = { .out = 2, .in = 1 };
-	struct end c, s;
-	int still = 0;
-
-	a.mem = malloc(OFFER_MAX + 64);
-	b.mem = malloc(OFFER_MAX + 64);
-	if (pair_open(&c, &s) && a.mem && b.mem) {
-		a.e = &c;
-		b.e = &s;
-		while ((a.got < ALL || b.got < ALL) && still < 1000) {
-			int rc[4] = { traffic_send(&a, ALL), traffic_send(&b, ALL), traffic_receive(&a),
-				traffic_receive(&b) };
-
-			if (!CHECK(rc[0] >= 0 && rc[1] >= 0 && rc[2] >= 0 && rc[3] >= 0))
-				break;
-			still = rc[0] + rc[1] + rc[2] + rc[3] > 0 ? 0 : still + 1;
-		}
-		CHECK_UINT(a.got, ALL);
-		CHECK_UINT(b.got, ALL);
-		CHECK_UINT(a.sent, ALL);
-	}
-	free(a.mem);
-	free(b.mem);
-	pair_close(&c, &s);
-}
-
-TEST(what_is_written_is_not_seen_on_the_wire)
-{
-	static const char secret[] = "a secret that nobody on the way may read";
-	struct iovec v = { (void *)(uintptr_t)secret, sizeof secret };
-	char wire[400], plain[sizeof secret];
-	struct end c, s;
-	ssize_t n;
-
-	if (pair_open(&c, &s)) {
-		CHECK_INT(pxd_tls_writev(c.t, &v, 1), sizeof secret);
-		n = recv(s.fd, wire, sizeof wire, MSG_PEEK);
-		CHECK(n > (ssize_t)sizeof secret && !memmem(wire, (size_t)n, "secret", 6));
-		CHECK_INT(pxd_tls_read(s.t, plain, sizeof plain), sizeof secret);
-		CHECK_MEM(plain, secret, sizeof secret);
-	}
-	pair_close(&c, &s);
-}
-
-TEST(ordered_end_is_told_from_a_cut)
-{
-	struct iovec v = { (void *)(uintptr_t) "x", 1 };
-	struct end c, s;
-	char in[10];
-
-	if (pair_open(&c, &s)) {
-		CHECK_INT(pxd_tls_writev(c.t, &v, 1), 1);
-		pxd_tls_shutdown(c.t);
-		CHECK_INT(pxd_tls_read(s.t, in, sizeof in), 1);
-		CHECK_INT(pxd_tls_read(s.t, in, sizeof in), PXD_TLS_EOF);
-		CHECK_INT(pxd_tls_read(s.t, in, sizeof in), PXD_TLS_EOF);
-	}
-	pair_close(&c, &s);
-	if (pair_open(&c, &s)) {
-		CHECK_INT(pxd_tls_writev(c.t, &v, 1), 1);
-		shutdown(c.fd, SHUT_WR); /* without close_notify: anybody on the way can do that */
-		CHECK_INT(pxd_tls_read(s.t, in, sizeof in), 1);
-		CHECK_INT(pxd_tls_read(s.t, in, sizeof in), PXD_TLS_ERROR);
-		CHECK(strstr(pxd_tls_why(s.t), "cut"));
-	}
-	pair_close(&c, &s);
-}
-
-TEST(data_that_was_changed_is_refused)
-{
-	struct iovec v = { (void *)(uintptr_t) "some data", 9 };
-	uint8_t wire[200], in[20];
-	struct end c, s;
-
-	for (size_t at = 0;; at++) {
-		ssize_t n, k;
-
-		if (!pair_open(&c, &s) || !CHECK_INT(pxd_tls_writev(c.t, &v, 1), 9))
-			break;
-		n = recv(s.fd, wire, sizeof wire, 0);
-		if (at >= (size_t)n)
-			break;
-		wire[at] ^= (uint8_t)(1u << at % 8);
-		CHECK_INT(send(c.fd, wire, (size_t)n, 0), n);
-		k = pxd_tls_read(s.t, in, sizeof in);
-		/* A longer length makes it wait for what never comes. */
-		CHECK(k == PXD_TLS_ERROR || (k == PXD_TLS_WANT_READ && (at == 3 || at == 4)));
-		CHECK(pxd_tls_read(s.t, in, sizeof in) == k);
-		pair_close(&c, &s);
-	}
-	pair_close(&c, &s);
-}
-
-TEST(record_that_comes_twice_is_refused)
-{
-	struct iovec v = { (void *)(uintptr_t) "pay 10", 6 };
-	uint8_t wire[200], in[20];
-	struct end c, s;
-	ssize_t n;
-
-	if (pair_open(&c, &s) && CHECK_INT(pxd_tls_writev(c.t, &v, 1), 6)) {
-		n = recv(s.fd, wire, sizeof wire, MSG_PEEK);
-		CHECK_INT(send(c.fd, wire, (size_t)n, 0), n);
-		CHECK_INT(pxd_tls_read(s.t, in, 6), 6);
-		CHECK_INT(pxd_tls_read(s.t, in, 6), PXD_TLS_ERROR);
-	}
-	pair_close(&c, &s);
-}
-
-/* A handshake that must not succeed at either side. */
-static void refused(struct end *a, struct end *b, const char *why_a, const char *why_b)
-{
-	shake(a, b);
-	CHECK_INT(a->rc, PXD_TLS_ERROR);
-	CHECK_INT(b->rc, PXD_TLS_ERROR);
-	CHECK_INT(pxd_tls_peer(a->t), -1);
-	CHECK_INT(pxd_tls_peer(b->t), -1);
-	if (!CHECK(strstr(pxd_tls_why(a->t), why_a)) || !CHECK(strstr(pxd_tls_why(b->t), why_b)))
-		printf("  dialler: %s\n  listener: %s\n", pxd_tls_why(a->t), pxd_tls_why(b->t));
-	pair_close(a, b);
-}
-
-TEST(another_key_is_refused)
-{
-	struct end c = { 0 }, s = { 0 };
-	int fd[2];
-
-	REQUIRE(sockets(fd));
-	client_open(&c, key_b, "job", 3, 5, fd[0]);
-	server_open(&s, key_a, "job", 5, fd[1]);
-	refused(&c, &s, "another key", "another key");
-}
-
-TEST(another_job_is_refused)
-{
-	struct end c = { 0 }, s = { 0 };
-	int fd[2];
-
-	REQUIRE(sockets(fd));
-	client_open(&c, key_a, "yesterday's", 3, 5, fd[0]);
-	server_open(&s, key_a, "job", 5, fd[1]);
-	refused(&c, &s, "another job", "another job");
-}
-
-TEST(another_pair_of_sites_is_refused)
-{
-	struct end c = { 0 }, s = { 0 };
-	int fd[2];
-
-	/* Whom the dialler wants is somewhere else. */
-	REQUIRE(sockets(fd));
-	client_open(&c, key_a, "job", 3, 4, fd[0]);
-	server_open(&s, key_a, "job", 5, fd[1]);
-	refused(&c, &s, "another site", "wants site 4, this is site 5");
-	/* It says that it is the listener itself. */
-	REQUIRE(sockets(fd));
-	client_open(&c, key_a, "job", 5, 5, fd[0]);
-	server_open(&s, key_a, "job", 5, fd[1]);
-	refused(&c, &s, "another site", "which is this one");
-}
-
-TEST(roles_that_are_swapped_are_refused)
-{
-	struct end a = { 0 }, b = { 0 };
-	int fd[2];
-
-	/* Two diallers. */
-	REQUIRE(sockets(fd));
-	client_open(&a, key_a, "job", 3, 5, fd[0]);
-	client_open(&b, key_a, "job", 5, 3, fd[1]);
-	shake(&a, &b);
-	CHECK(a.rc != 0 && b.rc != 0 && (a.rc == PXD_TLS_ERROR || b.rc == PXD_TLS_ERROR));
-	pair_close(&a, &b);
-	/* Two listeners wait for each other; the owner's deadline ends that. */
-	REQUIRE(sockets(fd));
-	server_open(&a, key_a, "job", 3, fd[0]);
-	server_open(&b, key_a, "job", 5, fd[1]);
-	shake(&a, &b);
-	CHECK(a.rc == PXD_TLS_WANT_READ && b.rc == PXD_TLS_WANT_READ);
-	pair_close(&a, &b);
-	/* A mirror: what a dialler says comes back to a listener of its own site. */
-	REQUIRE(sockets(fd));
-	client_open(&a, key_a, "job", 3, 5, fd[0]);
-	server_open(&b, key_a, "job", 3, fd[1]);
-	refused(&a, &b, "another site", "wants site 5, this is site 3");
-}
-
-/* An end and the bytes that go to it and come from it through our hands. */
-struct tap {
-	struct end e;
-	int fd; /* ours */
-};
-
-static bool tap_open(struct tap *t, bool server)
-{
-	int fd[2];
-
-	memset(t, 0, sizeof *t);
-	if (!CHECK(sockets(fd)))
 		return false;
-	if (server)
-		server_open(&t->e, key_a, "job", 5, fd[0]);
-	else
-		client_open(&t->e, key_a, "job", 3, 5, fd[0]);
-	t->fd = fd[1];
+	n = 1 + test_random() % n;
+	for (size_t i = 0; i < n; i++)
+		f->mem[i] = byte_at(f->sent + i);
+	for (; k < 40 && at < n; k++) {
+		size_t max = test_random() % 3 ? 300 : f->most, len = test_random() % (max + 1);
+
+		len = len < n - at ? len : n - at;
+		v[k] = (struct iovec){ f->mem + at, len };
+		at += len;
+	}
+	rc = pxd_tls_writev(t, v, k);
+	if (rc > 0)
+		f->sent += (uint64_t)rc;
+	memset(f->mem, 0xee, n); /* what was not taken is not looked at again */
+	if (at > 0)
+		CHECK(rc > 0 ? (size_t)rc <= at : waits((int)rc));
+	return rc > 0;
+}
+
+static bool flow_read(struct flow *f, struct pxd_tls *t)
+{
+	size_t n = 1 + test_random() % f->most;
+	ssize_t rc = pxd_tls_read(t, f->mem, n);
+
+	if (rc <= 0) {
+		CHECK(waits((int)rc));
+		return false;
+	}
+	CHECK((size_t)rc <= n);
+	for (ssize_t i = 0; i < rc; i++, f->got++)
+		if (f->mem[i] != byte_at(f->got)) {
+			CHECK_UINT(f->mem[i], byte_at(f->got));
+			return false;
+		}
 	return true;
 }
 
-static void tap_close(struct tap *t)
+static void check_flow(int size, size_t most, uint64_t total)
 {
-	end_close(&t->e);
-	close(t->fd);
-}
+	struct flow there = { .total = total, .most = most }, back = { .total = total / 3, .most = most };
+	struct ends e;
+	int c, s, turns = 0;
 
-/* What the end says next. */
-static size_t tap_take(struct tap *t, uint8_t *mem, size_t max)
-{
-	ssize_t n;
-
-	step(&t->e);
-	n = recv(t->fd, mem, max, MSG_DONTWAIT);
-	return n > 0 ? (size_t)n : 0;
-}
-
-static void tap_give(struct tap *t, const uint8_t *mem, size_t n)
-{
-	while (n > 0) {
-		ssize_t k = send(t->fd, mem, n, MSG_DONTWAIT | MSG_NOSIGNAL);
-
-		if (k > 0)
-			mem += k, n -= (size_t)k;
-		step(&t->e);
-		if (k <= 0 && (!wants(t->e.rc) || (errno != EAGAIN && errno != EWOULDBLOCK)))
-			return;
+	there.mem = back.mem = malloc(most);
+	ends_open(&e, ctx_of(key_a, "flow", 0), ctx_of(key_a, "flow", 1), 1, size, false);
+	REQUIRE(there.mem && e.c && e.s);
+	ends_shake(&e, &c, &s);
+	CHECK(c == 0 && s == 0);
+	while ((there.got < there.total || back.got < back.total) && turns++ < TURNS && test_failures == 0) {
+		flow_write(&there, e.c);
+		flow_write(&back, e.s);
+		if (test_random() % 2)
+			flow_read(&there, e.s);
+		if (test_random() % 2)
+			flow_read(&back, e.c);
+		/* Said to be written is with the kernel: when a writer has stopped all of it can be read. */
+		if (turns % 50 == 0 && test_failures == 0) {
+			while (flow_read(&there, e.s))
+				;
+			CHECK(there.got >= there.sent);
+			CHECK(!pxd_tls_pending(e.s));
+		}
 	}
-	step(&t->e);
+	CHECK_UINT(there.got, there.total);
+	CHECK_UINT(back.got, back.total);
+	ends_close(&e);
+	free(there.mem);
 }
 
-/* The three flights of a good handshake. */
-static bool flights(uint8_t mem[3][4096], size_t n[3])
+TEST(bytes_arrive_in_order_whatever_their_pieces)
 {
-	struct tap c, s;
-	bool good = false;
-
-	if (tap_open(&c, false) && tap_open(&s, true)) {
-		n[0] = tap_take(&c, mem[0], 4096);
-		tap_give(&s, mem[0], n[0]);
-		n[1] = tap_take(&s, mem[1], 4096);
-		tap_give(&c, mem[1], n[1]);
-		n[2] = tap_take(&c, mem[2], 4096);
-		tap_give(&s, mem[2], n[2]);
-		good = CHECK_INT(c.e.rc, 0) && CHECK_INT(s.e.rc, 0) && CHECK(n[0] && n[1] && n[2]);
-	}
-	tap_close(&c);
-	tap_close(&s);
-	return good;
+	check_flow(0, 40, 20000);
+	check_flow(0, 5000, 3000000);
+	check_flow(0, 70000, 8000000);
+	check_flow(0, 600000, 16000000);
 }
 
+TEST(bytes_arrive_in_order_through_tiny_sockets)
+{
+	check_flow(1, 40, 20000);
+	check_flow(1, 5000, 1000000);
+	check_flow(1, 100000, 4000000);
+	check_flow(1, 600000, 8000000);
+}
+
+/* shaken: a pair that works, or nothing. */
+static bool shaken(struct ends *e, int size, bool between)
+{
+	int c, s;
+
+	ends_open(e, ctx_of(key_a, "melt", 0), ctx_of(key_a, "melt", 1), 1, size, between);
+	if (!e->c || !e->s)
+		return false;
+	ends_shake(e, &c, &s);
+	CHECK_INT(c, 0);
+	CHECK_INT(s, 0);
+	return c == 0 && s == 0;
+}
+
+static ssize_t say(struct pxd_tls *t, const char *text)
+{
+	const struct iovec v = { (void *)(uintptr_t)text, strlen(text) };
+
+	return pxd_tls_writev(t, &v, 1);
+}
+
+TEST(pending_tells_when_the_socket_is_silent)
+{
+	char buf[16];
+	struct ends e;
+
+	REQUIRE(shaken(&e, 0, false));
+	CHECK(!pxd_tls_pending(e.s));
+	CHECK_INT(say(e.c, "abcdef"), 6);
+	CHECK_INT(say(e.c, "ghi"), 3);
+	CHECK_INT(pxd_tls_read(e.s, buf, 4), 4);
+	CHECK_MEM(buf, "abcd", 4);
+	CHECK(pxd_tls_pending(e.s)); /* and yet a poll of the socket would wait for ever */
+	CHECK_INT(pxd_tls_read(e.s, buf, sizeof buf), 5);
+	CHECK_MEM(buf, "efghi", 5);
+	CHECK(!pxd_tls_pending(e.s));
+	CHECK_INT(pxd_tls_read(e.s, buf, sizeof buf), PXD_TLS_WANT_READ);
+	ends_close(&e);
+}
+
+TEST(end_and_cut_are_told_apart)
+{
+	char buf[16];
+	struct ends e;
+
+	REQUIRE(shaken(&e, 0, false));
+	CHECK_INT(say(e.c, "last"), 4);
+	pxd_tls_shutdown(e.c);
+	CHECK_INT(pxd_tls_read(e.s, buf, sizeof buf), 4);
+	CHECK_INT(pxd_tls_read(e.s, buf, sizeof buf), PXD_TLS_EOF);
+	CHECK_INT(pxd_tls_read(e.s, buf, sizeof buf), PXD_TLS_EOF);
+	CHECK(!pxd_tls_pending(e.s));
+	ends_close(&e);
+
+	REQUIRE(shaken(&e, 0, false));
+	CHECK_INT(say(e.c, "last"), 4);
+	close(e.fd[0]);
+	e.fd[0] = -1;
+	CHECK_INT(pxd_tls_read(e.s, buf, sizeof buf), 4);
+	CHECK_INT(pxd_tls_read(e.s, buf, sizeof buf), PXD_TLS_ERROR);
+	CHECK_STR(pxd_tls_why(e.s), "the connection was cut");
+	ends_close(&e);
+}
+
+TEST(writing_to_a_closed_socket_is_an_error_not_a_signal)
+{
+	struct ends e;
+	ssize_t rc = 0;
+
+	signal(SIGPIPE, SIG_DFL);
+	REQUIRE(shaken(&e, 0, false));
+	close(e.fd[1]);
+	e.fd[1] = -1;
+	for (int i = 0; i < 10 && rc >= 0; i++)
+		rc = say(e.c, "is anybody there?");
+	CHECK_INT(rc, PXD_TLS_ERROR);
+	CHECK_INT(say(e.c, "?"), PXD_TLS_ERROR);
+	pxd_tls_shutdown(e.c);
+	ends_close(&e);
+}
+
+TEST(changed_bit_in_data_is_an_error)
+{
+	char buf[64];
+
+	for (int i = 0; i < 20; i++) {
+		struct ends e;
+		ssize_t rc;
+
+		REQUIRE(shaken(&e, 0, true));
+		e.flip = (long)(8 * e.passed[0] + test_random() % (8 * (16 + 5 + 17)));
+		CHECK_INT(say(e.c, "sixteen letters."), 16);
+		middle(&e);
+		rc = pxd_tls_read(e.s, buf, sizeof buf);
+		if (rc == PXD_TLS_WANT_READ) { /* the length was changed: wait for the end */
+			shutdown(e.mid[1], SHUT_WR);
+			rc = pxd_tls_read(e.s, buf, sizeof buf);
+		}
+		CHECK_INT(rc, PXD_TLS_ERROR);
+		ends_close(&e);
+	}
+}
+
+/* A bit changed anywhere in what the dialler sends for the handshake: the listener never takes it for a site. (But for the
+ * record's legacy version, which TLS 1.3 does not look at and does not authenticate in the first record.) */
+TEST(changed_bit_in_handshake_is_refused)
+{
+	struct ends e;
+	long bits;
+
+	REQUIRE(shaken(&e, 0, true));
+	bits = 8 * (long)e.passed[0];
+	ends_close(&e);
+	CHECK(bits > 8 * 200 && bits < 8 * 1000);
+	for (long bit = 0; bit < bits; bit += 1 + (long)(test_random() % 12)) {
+		int c, s;
+
+		if (bit / 8 == 1 || bit / 8 == 2)
+			continue;
+		ends_open(&e, ctx_of(key_a, "melt", 0), ctx_of(key_a, "melt", 1), 1, 0, true);
+		e.flip = bit;
+		ends_shake(&e, &c, &s);
+		if (s == 0)
+			printf("  bit %ld of %ld\n", bit, bits);
+		CHECK(s != 0);
+		ends_close(&e);
+	}
+}
+
+/* What a site has sent once is worth nothing in another connection. */
 TEST(replayed_handshake_is_refused)
 {
-	static uint8_t f[3][4096];
-	uint8_t answer[4096];
-	size_t n[3];
-	struct tap t;
+	static struct ends old;
+	struct ends e;
+	int rc = PXD_TLS_WANT_READ;
 
-	REQUIRE(flights(f, n));
-	/* The listener answers a hello that it has heard before, but differently. */
-	REQUIRE(tap_open(&t, true));
-	tap_give(&t, f[0], n[0]);
-	CHECK(wants(t.e.rc));
-	CHECK(tap_take(&t, answer, sizeof answer) > 0);
-	CHECK(memcmp(answer, f[1], n[1]) != 0);
-	tap_give(&t, f[2], n[2]);
-	CHECK_INT(t.e.rc, PXD_TLS_ERROR);
-	CHECK_INT(pxd_tls_peer(t.e.t), -1);
-	tap_close(&t);
-	/* All at once. */
-	REQUIRE(tap_open(&t, true));
-	tap_give(&t, f[0], n[0]);
-	tap_give(&t, f[2], n[2]);
-	CHECK_INT(t.e.rc, PXD_TLS_ERROR);
-	tap_close(&t);
-	/* A false listener. */
-	REQUIRE(tap_open(&t, false));
-	CHECK(tap_take(&t, answer, sizeof answer) > 0);
-	tap_give(&t, f[1], n[1]);
-	CHECK_INT(t.e.rc, PXD_TLS_ERROR);
-	tap_close(&t);
+	REQUIRE(shaken(&old, 0, true));
+	CHECK_INT(say(old.c, "secret order"), 12);
+	middle(&old);
+	for (size_t step = 1; step < old.ntaken; step = step * 3 + 1) { /* in one piece, or byte by byte */
+		ends_open(&e, ctx_of(key_a, "melt", 0), ctx_of(key_a, "melt", 1), 1, 0, false);
+		rc = pxd_tls_shake(e.s);
+		for (size_t at = 0; at < old.ntaken && waits(rc); at += step) {
+			size_t n = old.ntaken - at < step ? old.ntaken - at : step;
+
+			CHECK(send(e.fd[0], old.taken + at, n, MSG_NOSIGNAL) == (ssize_t)n);
+			rc = pxd_tls_shake(e.s);
+		}
+		shutdown(e.fd[0], SHUT_WR);
+		rc = pxd_tls_shake(e.s);
+		CHECK_INT(rc, PXD_TLS_ERROR);
+		CHECK_INT(pxd_tls_peer(e.s), -1);
+		ends_close(&e);
+	}
+	ends_close(&old);
 }
 
-TEST(handshake_that_is_cut_anywhere_fails)
+TEST(truncated_handshake_is_refused)
 {
-	static uint8_t f[3][4096];
-	size_t n[3];
-	struct tap t;
+	static struct ends old;
+	struct ends e;
 
-	REQUIRE(flights(f, n));
-	for (size_t k = 0; k < n[0]; k++) {
-		REQUIRE(tap_open(&t, true));
-		tap_give(&t, f[0], k);
-		if (!CHECK(t.e.rc != 0))
-			printf("  %zu of %zu bytes\n", k, n[0]);
-		shutdown(t.fd, SHUT_WR);
-		step(&t.e);
-		CHECK_INT(t.e.rc, PXD_TLS_ERROR);
-		CHECK(strlen(pxd_tls_why(t.e.t)) > 8);
-		tap_close(&t);
+	REQUIRE(shaken(&old, 0, true));
+	for (size_t n = 0; n < old.ntaken; n += 1 + test_random() % 5) {
+		ends_open(&e, ctx_of(key_a, "melt", 0), ctx_of(key_a, "melt", 1), 1, 0, false);
+		CHECK(send(e.fd[0], old.taken, n, MSG_NOSIGNAL) == (ssize_t)n);
+		CHECK(pxd_tls_shake(e.s) != 0);
+		shutdown(e.fd[0], SHUT_WR);
+		CHECK_INT(pxd_tls_shake(e.s), PXD_TLS_ERROR);
+		ends_close(&e);
 	}
+	ends_close(&old);
 }
 
-TEST(handshake_with_any_bit_changed_fails)
+static void check_garbage(const void *mem, size_t n)
 {
-	static uint8_t f[3][4096];
-	uint8_t mem[3][4096];
-	size_t n[3];
+	struct ends e;
+	int rc;
 
-	REQUIRE(flights(f, n));
-	for (size_t k = 0; k < n[0] + n[1] + n[2]; k++) {
-		struct tap c, s;
-		size_t m[3], at = k;
-
-		if (!tap_open(&c, false) || !tap_open(&s, true))
-			return;
-		m[0] = tap_take(&c, mem[0], 4096);
-		if (at < m[0])
-			mem[0][at] ^= (uint8_t)(1u << test_random() % 8);
-		at -= m[0];
-		tap_give(&s, mem[0], m[0]);
-		m[1] = tap_take(&s, mem[1], 4096);
-		if (at < m[1])
-			mem[1][at] ^= (uint8_t)(1u << test_random() % 8);
-		at -= m[1];
-		tap_give(&c, mem[1], m[1]);
-		m[2] = tap_take(&c, mem[2], 4096);
-		if (at < m[2])
-			mem[2][at] ^= (uint8_t)(1u << test_random() % 8);
-		tap_give(&s, mem[2], m[2]);
-		/* Nobody looks at the version in the header of the two hellos' records; what was proved is not touched by it. */
-		if (s.e.rc == 0 && !CHECK(k == 1 || k == 2 || k == m[0] + 1 || k == m[0] + 2))
-			printf("  byte %zu of flights of %zu, %zu, %zu\n", k, m[0], m[1], m[2]);
-		tap_close(&c);
-		tap_close(&s);
+	ends_open(&e, ctx_of(key_a, "melt", 0), ctx_of(key_a, "melt", 1), 1, 0, false);
+	CHECK(send(e.fd[0], mem, n, MSG_NOSIGNAL) == (ssize_t)n);
+	rc = pxd_tls_shake(e.s);
+	if (waits(rc)) {
+		shutdown(e.fd[0], SHUT_WR);
+		rc = pxd_tls_shake(e.s);
 	}
+	CHECK_INT(rc, PXD_TLS_ERROR);
+	CHECK(strlen(pxd_tls_why(e.s)) > 0);
+	ends_close(&e);
 }
 
 TEST(garbage_is_refused)
 {
-	static const struct {
-		const char *bytes;
-		size_t n;
-	} bad[] = {
-		{ "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 35 },
-		{ "SSH-2.0-OpenSSH_9.2p1 Debian\r\n", 30 },
-		{ "\x16\x03\x01\x00\x00", 5 },                          /* an empty record */
-		{ "\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00", 10 },     /* a hello of one byte */
-		{ "\x16\x03\x01\xff\xff\x01\x00\xff\xfb\x03\x03", 11 }, /* a record that is too long */
-		{ "\x15\x03\x03\x00\x02\x02\x28", 7 },                  /* an alert */
-		{ "\x17\x03\x03\x00\x05hello", 10 },                    /* data */
-		{ "\x14\x03\x03\x00\x01\x01", 6 },                      /* change cipher spec */
-		{ "\x80\x2e\x01\x00\x02\x00\x15\x00\x00\x00\x10\x01\x00", 13 }, /* SSL 2 */
-	};
-	uint8_t random[3000];
-	struct tap t;
+	uint8_t mem[2000];
 
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-		REQUIRE(tap_open(&t, i % 2 == 0));
-		tap_give(&t, (const uint8_t *)bad[i].bytes, bad[i].n);
-		shutdown(t.fd, SHUT_WR);
-		step(&t.e);
-		if (!CHECK_INT(t.e.rc, PXD_TLS_ERROR))
-			printf("  input %zu\n", i);
-		tap_close(&t);
-	}
 	for (int i = 0; i < 300; i++) {
-		for (size_t k = 0; k < sizeof random; k++)
-			random[k] = (uint8_t)test_random();
-		if (i % 2)
-			memcpy(random, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11);
-		REQUIRE(tap_open(&t, i % 4 < 2));
-		tap_give(&t, random, sizeof random);
-		shutdown(t.fd,
-			SHUT_WR); /* what looks like the beginning of something long is waited for until then */
-		step(&t.e);
-		CHECK_INT(t.e.rc, PXD_TLS_ERROR);
-		tap_close(&t);
+		size_t n = test_random() % sizeof mem;
+
+		for (size_t k = 0; k < n; k++)
+			mem[k] = (uint8_t)test_random();
+		if (i % 2 && n > 9) /* looks like a record with a ClientHello */
+			memcpy(mem, "\x16\x03\x01\x01\x80\x01\x00\x01\x7c", 9);
+		check_garbage(mem, n);
+	}
+	check_garbage("GET / HTTP/1.0\r\n\r\n", 18);
+	check_garbage("SSH-2.0-OpenSSH_9.2\r\n", 21);
+	check_garbage("", 0);
+}
+
+/* A stranger may not make us read for ever, nor keep much. */
+TEST(long_handshake_is_refused)
+{
+	static uint8_t mem[60000];
+
+	for (size_t at = 0; at + 16389 < sizeof mem; at += 16389)
+		memcpy(mem + at, "\x16\x03\x01\x40\x00", 5);
+	memcpy(mem + 5, "\x01\x01\xff\x00\x03\x03", 6); /* a ClientHello of 130,000 bytes */
+	check_garbage(mem, sizeof mem);
+}
+
+/* A TLS client or server of somebody else, on the other end of our server or client. */
+static void stranger_run(struct ends *e, SSL *ssl, bool ours_is_server, int *ours, int *theirs)
+{
+	*ours = PXD_TLS_WANT_READ;
+	*theirs = -1;
+	for (int i = 0; i < 50 && (waits(*ours) || *theirs != 1); i++) {
+		if (*theirs != 1)
+			*theirs = SSL_do_handshake(ssl);
+		if (waits(*ours))
+			*ours = pxd_tls_shake(ours_is_server ? e->s : e->c);
 	}
 }
 
-TEST(stranger_may_not_send_for_ever)
+static void check_stranger_client(int version)
 {
-	/* Records of a hello that is never complete. */
-	uint8_t record[5 + 256] = { 0x16, 3, 1, 1, 0, 1, 1, 0, 0 };
-	struct tap t;
-	int n = 0;
+	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+	struct ends e;
+	SSL *ssl;
+	int ours, theirs;
 
-	REQUIRE(tap_open(&t, true));
-	while (wants(t.e.rc) && n < 1000) {
-		tap_give(&t, record, sizeof record);
-		memset(record + 5, 0, 4);
-		n++;
-	}
-	CHECK_INT(t.e.rc, PXD_TLS_ERROR);
-	CHECK(n < 100);
-	tap_close(&t);
-	/* Alerts that mean nothing. */
-	REQUIRE(tap_open(&t, true));
-	for (n = 0; wants(t.e.rc) && n < 10000; n++)
-		tap_give(&t, (const uint8_t *)"\x15\x03\x03\x00\x02\x01\x5a", 7);
-	CHECK_INT(t.e.rc, PXD_TLS_ERROR);
-	tap_close(&t);
-}
-
-/* OpenSSL as it comes, at the other side of ours. */
-static void foreign(bool is_server, SSL_CTX *x, const char *what)
-{
-	struct end e = { 0 };
-	SSL *ssl = SSL_new(x);
-	int fd[2], rc = 0;
-
-	if (!CHECK(ssl) || !CHECK(sockets(fd)))
-		return;
-	if (is_server)
-		client_open(&e, key_a, "job", 3, 5, fd[0]);
-	else
-		server_open(&e, key_a, "job", 5, fd[0]);
-	SSL_set_fd(ssl, fd[1]);
-	if (is_server)
-		SSL_set_accept_state(ssl);
-	else
-		SSL_set_connect_state(ssl);
-	for (int i = 0; i < TURNS && wants(e.rc); i++) {
-		rc = SSL_do_handshake(ssl);
-		ERR_clear_error();
-		step(&e);
-	}
-	if (!CHECK_INT(e.rc, PXD_TLS_ERROR))
-		printf("  %s\n", what);
-	CHECK_INT(pxd_tls_peer(e.t), -1);
-	(void)rc;
+	ends_open(&e, ctx_of(key_a, "melt", 0), ctx_of(key_a, "melt", 1), 1, 0, false);
+	SSL_CTX_set_min_proto_version(ctx, version == TLS1_3_VERSION ? version : TLS1_VERSION);
+	SSL_CTX_set_max_proto_version(ctx, version);
+	SSL_CTX_set_verify(ctx, SSL_VERIFY_NONE, NULL);
+	ssl = SSL_new(ctx);
+	SSL_set_fd(ssl, e.fd[0]);
+	SSL_set_connect_state(ssl);
+	stranger_run(&e, ssl, true, &ours, &theirs);
+	CHECK_INT(ours, PXD_TLS_ERROR);
+	CHECK(theirs != 1);
+	if (version == TLS1_3_VERSION)
+		CHECK_STR(pxd_tls_why(e.s), "the dialler offers no key of this job: no site of it");
 	SSL_free(ssl);
-	close(fd[1]);
-	end_close(&e);
+	SSL_CTX_free(ctx);
+	ends_close(&e);
 }
 
-static unsigned int old_psk(
-	SSL *ssl, const char *hint, char *identity, unsigned int cap, unsigned char *psk, unsigned int max)
+TEST(client_without_a_key_is_refused)
 {
-	(void)ssl;
-	(void)hint;
-	snprintf(identity, cap, "pacx1 0123456789abcdef0123456789abcdef 3 5");
-	memset(psk, 0, max < 32 ? max : 32);
-	return max < 32 ? max : 32;
+	check_stranger_client(TLS1_3_VERSION);
 }
 
-TEST(clients_without_our_key_are_refused)
+TEST(older_tls_is_refused)
 {
-	SSL_CTX *x = SSL_CTX_new(TLS_client_method());
-
-	REQUIRE(x);
-	foreign(false, x, "TLS 1.3 without a PSK");
-	SSL_CTX_set_psk_client_callback(x, old_psk);
-	foreign(false, x, "TLS 1.3 with another PSK");
-	SSL_CTX_set_max_proto_version(x, TLS1_2_VERSION);
-	SSL_CTX_set_cipher_list(x, "PSK-AES128-GCM-SHA256");
-	foreign(false, x, "TLS 1.2 with a PSK");
-	SSL_CTX_set_psk_client_callback(x, NULL);
-	SSL_CTX_set_cipher_list(x, "DEFAULT");
-	foreign(false, x, "TLS 1.2");
-	SSL_CTX_set_min_proto_version(x, 0);
-	SSL_CTX_set_max_proto_version(x, TLS1_1_VERSION);
-	SSL_CTX_set_security_level(x, 0);
-	foreign(false, x, "TLS 1.1");
-	SSL_CTX_set_max_proto_version(x, 0);
-	SSL_CTX_set_cipher_list(x, "ADH:aNULL:eNULL:@SECLEVEL=0");
-	foreign(false, x, "anonymous ciphers");
-	SSL_CTX_free(x);
+	check_stranger_client(TLS1_2_VERSION);
 }
 
-/* A certificate that says "site 5", signed by itself. */
-static bool certificate_add(SSL_CTX *x)
+/* A server that has a certificate instead of our key: a client that takes none must not take it. */
+TEST(server_with_a_certificate_is_refused)
 {
-	EVP_PKEY *key = EVP_EC_gen("P-256");
-	X509 *c = X509_new();
-	bool good = key && c;
+	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+	EVP_PKEY *key = EVP_PKEY_Q_keygen(NULL, NULL, "EC", "P-256");
+	X509 *cert = X509_new();
+	struct ends e;
+	SSL *ssl;
+	int ours, theirs;
 
-	if (good) {
-		X509_NAME_add_entry_by_txt(X509_get_subject_name(c), "CN", MBSTRING_ASC,
-			(const unsigned char *)"site 5", -1, -1, 0);
-		X509_set_issuer_name(c, X509_get_subject_name(c));
-		X509_gmtime_adj(X509_getm_notBefore(c), 0);
-		X509_gmtime_adj(X509_getm_notAfter(c), 3600);
-		good = X509_set_pubkey(c, key) && X509_sign(c, key, EVP_sha256()) &&
-		       SSL_CTX_use_certificate(x, c) && SSL_CTX_use_PrivateKey(x, key);
-	}
-	X509_free(c);
+	ASN1_INTEGER_set(X509_get_serialNumber(cert), 1);
+	X509_gmtime_adj(X509_getm_notBefore(cert), -3600);
+	X509_gmtime_adj(X509_getm_notAfter(cert), 3600);
+	X509_set_pubkey(cert, key);
+	X509_NAME_add_entry_by_txt(
+		X509_get_subject_name(cert), "CN", MBSTRING_ASC, (const unsigned char *)"site", -1, -1, 0);
+	X509_set_issuer_name(cert, X509_get_subject_name(cert));
+	CHECK(X509_sign(cert, key, EVP_sha256()) > 0);
+	CHECK(SSL_CTX_use_certificate(ctx, cert) == 1 && SSL_CTX_use_PrivateKey(ctx, key) == 1);
+	ends_open(&e, ctx_of(key_a, "melt", 0), ctx_of(key_a, "melt", 1), 1, 0, false);
+	ssl = SSL_new(ctx);
+	SSL_set_fd(ssl, e.fd[1]);
+	SSL_set_accept_state(ssl);
+	stranger_run(&e, ssl, false, &ours, &theirs);
+	CHECK_INT(ours, PXD_TLS_ERROR);
+	CHECK_INT(pxd_tls_peer(e.c), -1);
+	SSL_free(ssl);
+	SSL_CTX_free(ctx);
+	X509_free(cert);
 	EVP_PKEY_free(key);
-	return good;
+	ends_close(&e);
 }
 
-TEST(listeners_without_our_key_are_refused)
+TEST(connection_freed_at_any_time)
 {
-	SSL_CTX *x = SSL_CTX_new(TLS_server_method());
+	struct ends e;
 
-	REQUIRE(x);
-	foreign(true, x, "a server without anything");
-	REQUIRE(certificate_add(x));
-	foreign(true, x, "a server with a certificate");
-	SSL_CTX_set_max_proto_version(x, TLS1_2_VERSION);
-	foreign(true, x, "a server of TLS 1.2");
-	SSL_CTX_free(x);
-}
-
-TEST(many_handshakes_leave_nothing_in_openssl)
-{
-	struct end c, s;
-
-	for (int i = 0; i < 50; i++) {
-		struct end w = { 0 }, v = { 0 };
-		int fd[2];
-
-		if (pair_open(&c, &s))
-			CHECK_UINT(ERR_peek_error(), 0);
-		pair_close(&c, &s);
-		REQUIRE(sockets(fd));
-		client_open(&w, key_b, "job", 3, 5, fd[0]);
-		server_open(&v, key_a, "job", 5, fd[1]);
-		shake(&w, &v);
-		pair_close(&w, &v);
+	for (int i = 0; i < 6; i++) {
+		ends_open(&e, ctx_of(key_a, "melt", 0), ctx_of(key_a, "melt", 1), 1, 0, false);
+		for (int k = 0; k < i; k++)
+			pxd_tls_shake(k % 2 ? e.s : e.c);
+		ends_close(&e);
 	}
+	pxd_tls_free(NULL);
+	pxd_tls_ctx_free(NULL);
 }

@@ -12,6 +12,7 @@
 #include "frame.h"
 #include "hello.h"
 #include "parser.h"
+#include "preamble.h"
 #include "world.h"
 
 #define LINE_MAX_BYTES (4u << 20)
@@ -44,8 +45,8 @@ static void show_frame(const uint8_t *in, size_t len)
 		f.version, f.type, f.flags, f.codec, f.elem, (unsigned long long)f.seq,
 		(unsigned long long)f.body, (unsigned long long)f.total, (unsigned long long)f.offset,
 		(unsigned long long)f.ctx);
-	printf("src=%u dst=%u tag=%d msg=%u seg=%u check=%u depth=%u ", f.src, f.dst, f.tag, f.msg, f.seg, f.check,
-		f.depth);
+	printf("src=%u dst=%u tag=%d msg=%u seg=%u check=%u depth=%u ", f.src, f.dst, f.tag, f.msg, f.seg,
+		f.check, f.depth);
 	if (f.via)
 		printf("via=%u ", f.via);
 	printf("local=%u link=%s\n", f.local, px_frame_check_link(&f, 0) == 0 ? "yes" : "no");
@@ -122,6 +123,22 @@ static void show_world(const uint8_t *in, size_t len)
 	px_world_free(w);
 }
 
+static void show_preamble(const uint8_t *in, size_t len)
+{
+	struct px_preamble p;
+	int rc = px_preamble_get(in, len, &p);
+
+	if (rc != PX_PREAMBLE_SIZE) {
+		printf("%s\n", word(rc));
+		return;
+	}
+	printf("ok kind=%u tls=%u reversed=%u from=%u to=%u from_gateway=%u to_gateway=%u stream=%u job=",
+		p.kind, p.tls, p.reversed, p.from, p.to, p.from_gateway, p.to_gateway, p.stream);
+	for (int i = 0; i < PX_JOBHASH_SIZE; i++)
+		printf("%02x", p.jobhash[i]);
+	printf("\n");
+}
+
 static uint32_t crc32(uint32_t crc, const uint8_t *p, size_t n)
 {
 	crc = ~crc;
@@ -172,7 +189,7 @@ int main(void)
 		const char *kind;
 		void (*show)(const uint8_t *in, size_t len);
 	} kinds[] = { { "frame", show_frame }, { "hello", show_hello }, { "world", show_world },
-		{ "stream", show_stream } };
+		{ "preamble", show_preamble }, { "stream", show_stream } };
 	char *line = malloc(LINE_MAX_BYTES);
 
 	while (line && fgets(line, LINE_MAX_BYTES, stdin)) {

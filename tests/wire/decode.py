@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """decode.py: second decoder of the PACX wire protocol, written from libpacx/wire/PROTOCOL.md alone.
 
-usage: decode.py < LINES      each line "KIND HEX", KIND = frame, hello, world or stream; prints one result line each
+usage: decode.py < LINES      each line "KIND HEX", KIND = frame, hello, world, preamble or stream; prints one result line each
 
 A result is "short", "proto", "version", or "ok" and the fields. It shares no code with the C decoder and must not:
 tests/wire/check_vectors.py compares the two. It is written to be read beside the document, not to be fast.
@@ -202,10 +202,32 @@ def stream(data):
     return " ".join(out + ["end"])
 
 
+# Section 4, the preamble of a connection.
+PREAMBLE = struct.Struct("<8sHBBHHHHHH16s8s")
+
+
+def preamble(data):
+    for got, expected in zip(data, b"PACXLINK"):
+        need(got == expected)
+    if len(data) >= 10:
+        need(int.from_bytes(data[8:10], "little") == 1, "version")
+    need(len(data) >= PREAMBLE.size, "short")
+    _, _, kind, flags, source, target, _, _, _, zero, _, zeros = fields = PREAMBLE.unpack(data[:PREAMBLE.size])
+    need(kind in (1, 2) and flags & ~3 == 0 and source != target and zero == 0 and not any(zeros))
+    return fields
+
+
+def show_preamble(fields):
+    _, _, kind, flags, source, target, source_gateway, target_gateway, stream_number, _, job, _ = fields
+    return (f"kind={kind} tls={flags & 1} reversed={flags >> 1} from={source} to={target} from_gateway={source_gateway} "
+            f"to_gateway={target_gateway} stream={stream_number} job={job.hex()}")
+
+
 def decode(kind, data):
     if kind == "stream":
         return stream(data)
-    read, show = {"frame": (frame, show_frame), "hello": (hello, show_hello), "world": (world, show_world)}[kind]
+    read, show = {"frame": (frame, show_frame), "hello": (hello, show_hello), "world": (world, show_world),
+                  "preamble": (preamble, show_preamble)}[kind]
     try:
         return "ok " + show(read(data))
     except Bad as bad:
