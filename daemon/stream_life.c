@@ -94,7 +94,8 @@ enum pxd_life_do pxd_life_tick(struct pxd_life *v, const struct pxd_conn *c, con
 		v->slow = true;
 		px_log(PX_LOG_INFO, "%s is slow: nothing has come from the peer for %.1f s", name, (double)silent / 1e9);
 	}
-	if (silent > beat && now - v->pinged > beat) {
+	/* Not only in silence: a reader to whom a long frame comes slowly has nothing else to say, and would seem dead. */
+	if (now - v->pinged > beat) {
 		v->pinged = now;
 		return PXD_LIFE_PING;
 	}

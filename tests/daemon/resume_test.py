@@ -116,6 +116,15 @@ def link_that_comes_back_is_not_dead():
         j.gone()
 
 
+def slow_line_is_not_dead():
+    """A segment takes 1.3 s, a silent peer is given up after 1 s: the reader has to say that it lives."""
+    with Storm(PAIR, link="reconnect: 3s, compress: none, streams: 1, emulate: {rate: 200kB/s}", largest=290000, seed=3) as j:
+        j.until(lambda: j.count("bytes") > 1500000, "traffic")
+        j.good()
+        assert sum(l["reconnects"] for l in j.links()) == 0, j.links()
+        j.gone()
+
+
 def main():
     global PAIR
     have = [f for f in flavors() if os.path.exists(f"{BUILD}/{f}/tests/storm")]
@@ -127,7 +136,7 @@ def main():
         resets_under_load, resets_of_several_streams, resets_without_tls, resets_of_what_one_site_dials, ends_at_any_byte,
         stalls_are_waited_for, half_open_connections_are_given_up, stalls_longer_than_heartbeats_allow,
         flipped_bits_under_tls, flipped_bits_under_checksums, everything_at_once, link_that_comes_back_is_not_dead,
-        silent_link_is_dead_too)]
+        slow_line_is_not_dead, silent_link_is_dead_too)]
     tests.append(("dead_link_ends_all_sites", lambda: dead_link_ends_all_sites((1,))))
     tests.append(("dead_links_both_ways_end_all_sites", lambda: dead_link_ends_all_sites((0, 1))))
     only = sys.argv[1:]
