@@ -44,6 +44,7 @@ struct pxd_delay {
 };
 
 static void on_poll(uv_poll_t *p, int status, int events);
+static int delay_send(struct pxd_conn *c, uint64_t now);
 static void delay_flush(struct pxd_conn *c, bool tell);
 
 static void events_set(struct pxd_conn *c)
@@ -137,6 +138,8 @@ void pxd_conn_close(struct pxd_conn *c)
 		return;
 	c->closing = true;
 	if (c->delay) {
+		if (!c->dead)
+			delay_send(c, UINT64_MAX); /* what has been said last counts */
 		c->delay->timer.data = c->delay;
 		uv_close((uv_handle_t *)&c->delay->timer, on_delay_closed);
 		c->delay = NULL;
@@ -204,34 +207,32 @@ int pxd_conn_emulate(struct pxd_conn *c, long latency_us, double rate)
 	return PX_OK;
 }
 
-/* Give the chunks whose time has come to the socket; tell the owner when there is room again (never from within his own
- * writev). */
-static void delay_flush(struct pxd_conn *c, bool tell)
+/* Wait for the time of the first chunk. */
+static void delay_arm(struct pxd_delay *d)
+{
+	uint64_t now = px_now_ns(), due;
+
+	if (px_list_empty(&d->chunks) || uv_is_active((uv_handle_t *)&d->timer))
+		return;
+	due = px_list_entry(d->chunks.next, struct chunk, l)->due;
+	uv_timer_start(&d->timer, on_delay, due <= now ? 0 : due - now < 2000000u ? 1 : (due - now) / 1000000u, 0);
+}
+
+/* Give the chunks whose time has come by `now` to the socket. 1, 0 when it is full, -1 when it is broken. */
+static int delay_send(struct pxd_conn *c, uint64_t now)
 {
 	struct pxd_delay *d = c->delay;
-	uint64_t now = px_now_ns();
-	bool full = d->bytes >= d->most;
 
 	while (!px_list_empty(&d->chunks)) {
 		struct chunk *k = px_list_entry(d->chunks.next, struct chunk, l);
 		struct iovec v = { k->bytes + k->done, k->n - k->done };
 		ssize_t n;
 
-		if (k->due > now) {
-			uint64_t ms = (k->due - now) / 1000000u;
-
-			uv_timer_start(&d->timer, on_delay, ms ? ms : 1, 0);
+		if (k->due > now)
 			break;
-		}
 		n = raw_writev(c, &v, 1);
-		if (n < 0) {
-			lost(c, c->why);
-			return;
-		}
-		if (n == 0) {
-			c->want_write = true;
-			break;
-		}
+		if (n <= 0)
+			return (int)n;
 		k->done += (size_t)n;
 		d->bytes -= (size_t)n;
 		if (k->done < k->n)
@@ -239,6 +240,24 @@ static void delay_flush(struct pxd_conn *c, bool tell)
 		px_list_del(&k->l);
 		free(k);
 	}
+	return 1;
+}
+
+/* From the loop only: tell the owner when there is room again. */
+static void delay_flush(struct pxd_conn *c, bool tell)
+{
+	struct pxd_delay *d = c->delay;
+	bool full = d->bytes >= d->most;
+	int rc = delay_send(c, px_now_ns());
+
+	if (rc < 0) {
+		lost(c, c->why);
+		return;
+	}
+	if (rc == 0)
+		c->want_write = true;
+	else
+		delay_arm(d);
 	events_set(c);
 	if (tell && full && d->bytes < d->most && c->ops->writable)
 		c->ops->writable(c);
@@ -269,8 +288,7 @@ static ssize_t delay_writev(struct pxd_conn *c, const struct iovec *v, int n)
 		if (len < v[i].iov_len)
 			break;
 	}
-	if (sum > 0)
-		delay_flush(c, false);
+	delay_arm(d); /* it is sent at the next turn, so that ops->lost never comes from within the owner's own call */
 	return (ssize_t)sum;
 }
 
@@ -296,8 +314,6 @@ static bool said_flush(struct pxd_conn *c)
 		struct iovec v = { px_buf_data(&c->said), px_buf_len(&c->said) };
 		ssize_t n = any_writev(c, &v, 1);
 
-		if (c->dead || c->closing)
-			return false;
 		if (n < 0) {
 			lost(c, c->why);
 			return false;
@@ -317,8 +333,6 @@ ssize_t pxd_conn_writev(struct pxd_conn *c, const struct iovec *v, int n)
 	if (c->dead || c->closing || c->connecting || c->shaking || px_buf_len(&c->said) > 0)
 		return 0;
 	k = any_writev(c, v, n);
-	if (c->dead)
-		return 0; /* ops->lost has been called by the delay */
 	if (k == 0 && !c->want_write && (!c->delay || c->delay->bytes < c->delay->most)) {
 		c->want_write = true;
 		events_set(c);
