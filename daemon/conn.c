@@ -418,6 +418,8 @@ static void read_turn(struct pxd_conn *c)
 		ssize_t n;
 
 		c->ops->room(c, &base, &room);
+		if (c->tls) /* what it has taken from the socket has to be read: the socket will not tell of it again */
+			pxd_tls_dry(c->tls, sum >= TURN_BYTES);
 		n = read_some(c, base, room);
 		if (n <= 0)
 			return;

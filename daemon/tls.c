@@ -66,7 +66,7 @@ struct pxd_tls {
 	int fd;
 	int peer;  /* proved */
 	int other; /* whom we dial, or what the identity of a dialler says */
-	bool server, shaken;
+	bool server, shaken, dry;
 	int dead; /* PXD_TLS_EOF or PXD_TLS_ERROR once it has happened */
 	struct half in, out;
 	size_t held;      /* rule 1 */
@@ -165,6 +165,10 @@ static int bio_read(BIO *b, char *data, int want)
 	BIO_clear_retry_flags(b);
 	if (want <= 0)
 		return 0;
+	if (i->head == i->tail && t->dry) {
+		BIO_set_retry_read(b);
+		return -1;
+	}
 	if (i->head == i->tail) {
 		ssize_t got;
 
@@ -616,6 +620,11 @@ ssize_t pxd_tls_writev(struct pxd_tls *t, const struct iovec *v, int n)
 bool pxd_tls_pending(const struct pxd_tls *t)
 {
 	return !t->dead && t->shaken && (t->in.head < t->in.tail || SSL_pending(t->ssl) > 0);
+}
+
+void pxd_tls_dry(struct pxd_tls *t, bool dry)
+{
+	t->dry = dry;
 }
 
 void pxd_tls_shutdown(struct pxd_tls *t)
