@@ -434,7 +434,7 @@ static void read_turn(struct pxd_conn *c)
 
 static void shake(struct pxd_conn *c)
 {
-	int rc = pxd_tls_shake(c->tls);
+	int rc = c->tls ? pxd_tls_shake(c->tls) : PXD_TLS_ERROR;
 
 	c->tls_wants_write = rc == PXD_TLS_WANT_WRITE;
 	if (rc == 0) {
@@ -442,7 +442,9 @@ static void shake(struct pxd_conn *c)
 		if (c->ops->ready)
 			c->ops->ready(c);
 	} else if (rc != PXD_TLS_WANT_READ && rc != PXD_TLS_WANT_WRITE) {
-		lost(c, rc == PXD_TLS_EOF ? "the peer closed the connection in the TLS handshake" : pxd_tls_why(c->tls));
+		lost(c, rc == PXD_TLS_EOF ? "the peer closed the connection in the TLS handshake"
+			: c->tls	     ? pxd_tls_why(c->tls)
+					     : "out of memory");
 	}
 }
 

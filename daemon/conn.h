@@ -53,7 +53,8 @@ struct pxd_conn {
 /* pxd_conn_new: takes fd (nonblocking), also on error. connecting: its connect is under way, ops->ready follows. NULL: out of
  * memory. Reading starts at once, or when connected. */
 struct pxd_conn *pxd_conn_new(uv_loop_t *loop, int fd, bool connecting, const struct pxd_conn_ops *ops, void *owner);
-/* pxd_conn_secure: from now on all bytes go through tls (taken over); ops->ready says when it stands. */
+/* pxd_conn_secure: from now on all bytes go through tls (taken over; NULL, out of memory, is a loss); ops->ready says
+ * when it stands. */
 void pxd_conn_secure(struct pxd_conn *c, struct pxd_tls *tls);
 /* pxd_conn_emulate: what is written arrives latency_us later, at most at rate bytes/s (0 = unlimited). 0 or PX_ENOMEM. */
 int pxd_conn_emulate(struct pxd_conn *c, long latency_us, double rate);
