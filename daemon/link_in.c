@@ -24,7 +24,7 @@
 #define ACK_BYTES    (512u << 10)
 #define ACK_MS       10
 #define LATE_MS      500 /* the out-daemon of this site speaks first: it knows more, and tells the other sites */
-#define SAID_MAX     (256u << 10) /* more control bytes are not queued: the writer does not read */
+#define SAID_MAX     (256u << 10) /* with more control bytes queued acknowledgements wait: the writer does not read */
 
 static uint8_t staging[STAGING]; /* parsed at once, so one for all */
 
@@ -57,11 +57,16 @@ static void ack_say(struct pxd_in_stream *s)
 static void on_ack(uv_timer_t *t)
 {
 	struct pxd_in_path *p = t->data;
+	bool again = false;
 
-	p->ack_running = false;
 	pxd_of(t->loop)->events++;
-	for (int i = 0; i < p->nstreams; i++)
+	for (int i = 0; i < p->nstreams; i++) {
 		ack_say(p->stream[i]);
+		again |= p->stream[i]->conn && p->stream[i]->acked != p->stream[i]->seq;
+	}
+	p->ack_running = again; /* nothing else might remind us of what could not be said now */
+	if (again)
+		uv_timer_start(&p->ack, on_ack, ACK_MS, 0);
 }
 
 static void ack_later(struct pxd_in_stream *s, uint64_t bytes)
@@ -327,7 +332,7 @@ static const char *on_end(struct pxd_in_stream *s)
 		if (s->crc != f->check)
 			return "a damaged frame: its checksum is wrong";
 	}
-	if (f->type == PX_F_PING)
+	if (f->type == PX_F_PING && s->conn && pxd_conn_busy(s->conn) == 0) /* what waits there says the same */
 		say(s, &pong);
 	if (f->type == PX_F_PING || f->type == PX_F_PONG)
 		return NULL;
