@@ -4,7 +4,7 @@
  * sends the preamble, secures, greets, and tries again with growing pauses until it is stopped: deadlines are the owner's.
  * Whatever went wrong last is in `why`. The accepted connection goes to role->linked, and the dial rests until
  * pxd_dial_start is called again. A peer that refuses us, or has another version or job, ends the job through pxd_fail, but
- * only before the first success. Never blocks.
+ * only before the first success of any stream of the link. Never blocks.
  */
 #ifndef PXD_CONN_DIAL_H
 #define PXD_CONN_DIAL_H
@@ -28,7 +28,7 @@ struct pxd_dial {
 	struct addrinfo *list, *at;
 	uv_timer_t timer; /* pause, or the limit of an attempt */
 	unsigned pause_ms, attempts;
-	bool running, closed, was_up;
+	bool running, closed, was_up; /* was_up: a stream of this link; the owner tells of others than this one */
 	enum { PXD_DIAL_CONNECT, PXD_DIAL_PROXY, PXD_DIAL_SECURE, PXD_DIAL_HELLO } phase;
 	struct pxd_proxy proxy;
 	struct pxd_via via;

@@ -355,10 +355,11 @@ void pxd_path_linked(struct pxd_path *l, int stream, struct pxd_conn *c, const s
 	struct pxd_stream *s = l->stream[stream];
 	char name[200];
 
+	name_of(s, name, sizeof name);
 	pxd_dial_stop(&s->dial);
 	if (s->conn) { /* the peer has given it up already */
 		conn_drop(s);
-		pxd_life_down(&s->life, l->d, "a link", "the peer has dialled again", s->acked, false);
+		pxd_life_down(&s->life, l->d, name, "the peer has dialled again", s->acked, false);
 	}
 	s->acked = h->next - 1;
 	pxd_outq_acked(&s->q, s->acked);
@@ -372,8 +373,9 @@ void pxd_path_linked(struct pxd_path *l, int stream, struct pxd_conn *c, const s
 	c->ops = &stream_ops;
 	c->owner = s;
 	s->conn = c;
-	name_of(s, name, sizeof name);
 	pxd_life_up(&s->life, l->d, name, c->peer);
+	for (int i = 0; i < l->nstreams; i++)
+		l->stream[i]->dial.was_up = true;
 	if (!l->ever_up) {
 		l->ever_up = true;
 		l->up(l->owner, l, h);
@@ -403,6 +405,7 @@ static int stream_add(struct pxd_path *l)
 		return PX_EINVAL;
 	}
 	l->stream[l->nstreams++] = s;
+	s->dial.was_up = l->ever_up;
 	s->dials = pxd_hosts_dials(l->d->hosts, l->d->self, l->d->self, l->peer);
 	if (s->dials)
 		pxd_dial_start(&s->dial);

@@ -184,7 +184,6 @@ static const char *on_header(struct pxd_in_stream *s)
 		memcpy(head, s->parser.head, sizeof head);
 		px_put32(head + 68, 0);
 		s->crc = px_crc32c(0, head, sizeof head);
-		/* Before memory is taken for what damage made of a length. */
 	}
 	if (f->type == PX_F_PING || f->type == PX_F_PONG)
 		return NULL;
@@ -505,11 +504,12 @@ void pxd_in_path_linked(struct pxd_in_path *p, int stream, struct pxd_conn *c, c
 		pxd_conn_close(c);
 		return;
 	}
+	name_of(s, name, sizeof name);
 	if (s->dials)
 		pxd_dial_stop(&s->dial);
 	if (s->conn) { /* the writer has given it up already */
 		conn_drop(s);
-		pxd_life_down(&s->life, p->d, "a link", "the peer has dialled again", s->seq, false);
+		pxd_life_down(&s->life, p->d, name, "the peer has dialled again", s->seq, false);
 	}
 	p->session = h->session;
 	c->ops = &stream_ops;
@@ -517,9 +517,10 @@ void pxd_in_path_linked(struct pxd_in_path *p, int stream, struct pxd_conn *c, c
 	s->conn = c;
 	s->acked = s->seq; /* our hello has said it */
 	s->unacked = 0;
-	name_of(s, name, sizeof name);
 	pxd_life_up(&s->life, p->d, name, c->peer);
 	p->ever_up = true;
+	for (int i = 0; i < p->nstreams; i++)
+		p->stream[i]->dial.was_up = true;
 	if (stream == 0)
 		for (int r = 0; r < p->d->map.nranks; r++)
 			credit_say(p, r);
