@@ -282,11 +282,12 @@ static bool out_poll(struct pxd *d)
 static bool out_done(struct pxd *d)
 {
 	struct out *o = d->state;
+	bool done = o->leaving;
 
+	/* Asked all, as each says BYE when it is time. */
 	for (int i = 0; i < d->hosts->nsites && o->leaving; i++)
-		if (i != d->self && !pxd_path_done(&o->path[i]))
-			return false;
-	return o->leaving;
+		done &= i == d->self || pxd_path_done(&o->path[i]);
+	return done;
 }
 
 static bool out_pending(struct pxd *d)
