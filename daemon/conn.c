@@ -74,18 +74,24 @@ static void lost(struct pxd_conn *c, const char *why)
 	c->ops->lost(c, c->why);
 }
 
+void pxd_conn_name(struct pxd_conn *c, const struct sockaddr *a, unsigned len)
+{
+	char host[64], port[8];
+
+	if (a->sa_family != AF_UNIX && getnameinfo(a, (socklen_t)len, host, sizeof host, port, sizeof port,
+					       NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+		snprintf(c->peer, sizeof c->peer, a->sa_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+}
+
 static void peer_name(struct pxd_conn *c)
 {
 	struct sockaddr_storage a;
 	socklen_t len = sizeof a;
-	char host[64], port[8];
 	int one = 1;
 
 	setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one); /* frames leave when they are flushed */
-	if (getpeername(c->fd, (struct sockaddr *)&a, &len) == 0 && a.ss_family != AF_UNIX &&
-		getnameinfo((struct sockaddr *)&a, len, host, sizeof host, port, sizeof port,
-			NI_NUMERICHOST | NI_NUMERICSERV) == 0)
-		snprintf(c->peer, sizeof c->peer, a.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+	if (getpeername(c->fd, (struct sockaddr *)&a, &len) == 0)
+		pxd_conn_name(c, (struct sockaddr *)&a, len);
 }
 
 struct pxd_conn *pxd_conn_new(uv_loop_t *loop, int fd, bool connecting, const struct pxd_conn_ops *ops, void *owner)

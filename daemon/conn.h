@@ -53,6 +53,9 @@ struct pxd_conn {
 /* pxd_conn_new: takes fd (nonblocking), also on error. connecting: its connect is under way, ops->ready follows. NULL: out of
  * memory. Reading starts at once, or when connected. */
 struct pxd_conn *pxd_conn_new(uv_loop_t *loop, int fd, bool connecting, const struct pxd_conn_ops *ops, void *owner);
+/* pxd_conn_name: a is the peer's address; for who has hung up before it could be asked for. */
+struct sockaddr;
+void pxd_conn_name(struct pxd_conn *c, const struct sockaddr *a, unsigned len);
 /* pxd_conn_secure: from now on all bytes go through tls (taken over; NULL, out of memory, is a loss); ops->ready says
  * when it stands. */
 void pxd_conn_secure(struct pxd_conn *c, struct pxd_tls *tls);

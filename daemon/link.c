@@ -17,6 +17,7 @@
 #define AUTO_RTT_US  1000   /* on shorter ways one stream fills the pipe */
 #define AUTO_GAIN    1.15   /* what more streams have to bring */
 #define AUTO_AGAIN_NS 60000000000u
+#define UNHEARD_MIN_NS 5000000000u
 
 static void stream_down(struct pxd_stream *s, const char *why, bool broken);
 
@@ -501,12 +502,29 @@ static void measure(struct pxd_path *l, uint64_t now)
 	streams_grow(l, now, rtt);
 }
 
+/* Everything has been sent, and the reader acknowledges none of it: it may sit in a frame whose length was damaged on the way, where
+ * it takes all that comes for the rest of that frame. */
+static bool unheard(struct pxd_stream *s, uint64_t now)
+{
+	uint64_t limit = (uint64_t)s->link->opts->reconnect_ms * 1000000u / 2;
+
+	if (!s->conn || s->q.unsent > 0 || s->acked == s->seq || s->acked != s->acked_then) {
+		s->acked_at = now;
+		s->acked_then = s->acked;
+	}
+	return now - s->acked_at > (limit > UNHEARD_MIN_NS ? limit : UNHEARD_MIN_NS);
+}
+
 static void stream_tick(struct pxd_stream *s)
 {
 	struct px_frame ping = { .version = PX_PROTOCOL_VERSION, .type = PX_F_PING };
 	struct pxd_path *l = s->link;
 	char name[200];
 
+	if (unheard(s, px_now_ns())) {
+		stream_down(s, "the peer does not acknowledge what it has been sent", false);
+		return;
+	}
 	name_of(s, name, sizeof name);
 	switch (pxd_life_tick(&s->life, s->conn, name, l->opts->reconnect_ms)) {
 	case PXD_LIFE_PING:

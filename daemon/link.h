@@ -70,6 +70,8 @@ struct pxd_stream {
 	char reason[256];
 	size_t nreason;
 	uint64_t tcp_acked; /* bytes, at the last tick */
+	uint64_t acked_at;  /* px_now_ns of the last progress, or when there was nothing to acknowledge */
+	uint64_t acked_then;
 };
 
 struct pxd_path {

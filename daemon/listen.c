@@ -349,14 +349,18 @@ static void on_connection(uv_poll_t *p, int status, int events)
 	(void)events;
 	l->d->events++;
 	for (int i = 0; i < l->nsocks && status == 0; i++) {
+		struct sockaddr_storage a;
+		socklen_t len = sizeof a;
+		struct half *h;
 		int fd;
 
 		if (&l->sock[i].poll != p)
 			continue;
-		fd = accept4(l->sock[i].fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (fd >= 0)
-			half_new(l, fd);
-		else if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
+		fd = accept4(l->sock[i].fd, (struct sockaddr *)&a, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		h = fd >= 0 ? half_new(l, fd) : NULL;
+		if (h)
+			pxd_conn_name(h->conn, (struct sockaddr *)&a, len);
+		else if (fd < 0 && errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
 			stranger_log(l, "cannot accept a connection: %s", strerror(errno));
 	}
 }
