@@ -18,6 +18,7 @@
 #define AUTO_GAIN    1.15   /* what more streams have to bring */
 #define AUTO_AGAIN_NS 60000000000u
 #define UNHEARD_MIN_NS 5000000000u
+#define BYE_MS 10000 /* so long, at most, a BYE whose fate is unknown is offered again */
 
 static void stream_down(struct pxd_stream *s, const char *why, bool broken);
 
@@ -146,10 +147,10 @@ static void conn_drop(struct pxd_stream *s)
 	s->tcp_acked = 0;
 }
 
-/* Everything but a BYE on its way has been acknowledged: the peer may close as it likes. */
+/* Everything has been acknowledged, BYE included: the peer may close as it likes. */
 static bool finished(const struct pxd_stream *s)
 {
-	return s->link->bye_put && (s->acked == s->seq || (s->index == 0 && s->acked + 1 == s->seq));
+	return s->link->bye_put && s->acked == s->seq;
 }
 
 static void stream_down(struct pxd_stream *s, const char *why, bool broken)
@@ -164,6 +165,8 @@ static void stream_down(struct pxd_stream *s, const char *why, bool broken)
 		s->life.state = PXD_LINK_CLOSED;
 		return;
 	}
+	/* Either BYE was lost, and the reader waits for it; or its acknowledgement was, and the reader may have left. */
+	s->link->bye_doubt = s->link->bye_put && s->q.unsent == 0;
 	name_of(s, name, sizeof name);
 	if (pxd_life_down(&s->life, s->link->d, name, text, s->acked, broken) && s->dials)
 		pxd_dial_start(&s->dial);
@@ -515,6 +518,15 @@ static bool unheard(struct pxd_stream *s, uint64_t now)
 	return now - s->acked_at > (limit > UNHEARD_MIN_NS ? limit : UNHEARD_MIN_NS);
 }
 
+/* Nobody wants to know of BYE any more. */
+static bool bye_over(const struct pxd_stream *s)
+{
+	long ms = s->link->opts->reconnect_ms < BYE_MS ? s->link->opts->reconnect_ms : BYE_MS;
+
+	return s->link->bye_doubt && s->life.state == PXD_LINK_INTERRUPTED &&
+	       px_now_ns() - s->life.since > (uint64_t)ms * 1000000u;
+}
+
 static void stream_tick(struct pxd_stream *s)
 {
 	struct px_frame ping = { .version = PX_PROTOCOL_VERSION, .type = PX_F_PING };
@@ -523,6 +535,11 @@ static void stream_tick(struct pxd_stream *s)
 
 	if (unheard(s, px_now_ns())) {
 		stream_down(s, "the peer does not acknowledge what it has been sent", false);
+		return;
+	}
+	if (bye_over(s)) {
+		pxd_dial_stop(&s->dial);
+		s->life.state = PXD_LINK_CLOSED;
 		return;
 	}
 	name_of(s, name, sizeof name);

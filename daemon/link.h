@@ -85,6 +85,7 @@ struct pxd_path {
 	size_t retain; /* memory for frames that are not acknowledged */
 	uv_timer_t tick;
 	bool ever_up, bye_wanted, bye_put, closed;
+	bool bye_doubt; /* the connection was lost behind BYE */
 	/* Frames from the reader: CREDIT, PULL. */
 	void (*frame)(void *owner, struct pxd_path *l, const struct px_frame *f);
 	void (*up)(void *owner, struct pxd_path *l, const struct px_hello *h); /* for the first time */

@@ -125,6 +125,20 @@ def slow_line_is_not_dead():
         j.gone()
 
 
+def resets_at_the_end():
+    """BYE and its acknowledgement take 0.3 s each, and are among what is cut."""
+    with Storm(PAIR, link="reconnect: 4s, streams: 1, emulate: {latency: 300ms}", largest=1000) as j:
+        j.running(1 << 15)
+        j.finish()
+        while j.p.poll() is None and j.count("cut") < 60:
+            time.sleep(0.8)  # how often the network breaks
+            for p in j.proxies:
+                p.reset()
+        status, text = j.end()
+        assert status == 0 and ", 0 failed" in text, text
+        j.gone()
+
+
 def main():
     global PAIR
     have = [f for f in flavors() if os.path.exists(f"{BUILD}/{f}/tests/storm")]
@@ -136,7 +150,7 @@ def main():
         resets_under_load, resets_of_several_streams, resets_without_tls, resets_of_what_one_site_dials, ends_at_any_byte,
         stalls_are_waited_for, half_open_connections_are_given_up, stalls_longer_than_heartbeats_allow,
         flipped_bits_under_tls, flipped_bits_under_checksums, everything_at_once, link_that_comes_back_is_not_dead,
-        slow_line_is_not_dead, silent_link_is_dead_too)]
+        slow_line_is_not_dead, resets_at_the_end, silent_link_is_dead_too)]
     tests.append(("dead_link_ends_all_sites", lambda: dead_link_ends_all_sites((1,))))
     tests.append(("dead_links_both_ways_end_all_sites", lambda: dead_link_ends_all_sites((0, 1))))
     only = sys.argv[1:]
