@@ -4,6 +4,7 @@
 #   make check           build and run every test that fits CI's time
 #   make check-long      the long forms: big messages, all ScaLAPACK tests, 100,000 messages per vendor pair
 #   make bench           figures of the relay, each next to a reference measured in the same run
+#   make bench-link      figures of links, loopback and emulated wide area (root); PART=3 or 1,2: some of them (tests/bench/link.py)
 #   make bench-codec     ratio and speed of the codecs on kinds of data
 #   make lint            clang-format, clang-tidy, cppcheck, floors, documents against code, man pages
 #   make fuzz T=frame SECS=60   one fuzz target (frame hello world preamble parser hostfile codec via probing tls) under clang's sanitizers
@@ -123,12 +124,13 @@ $(B)/$(1)/tests/%: tests/mpi/%.f90 tests/mpi/f_body.inc
 	$$(if $$(V),,@echo "  MPIFORT($(1)) $$<")
 	$$(Q)mpif90.$(1) $$(SANFLAGS) -g -O1 -w -fallow-argument-mismatch -J $$(@D)/mod/$$* -o $$@ $$<
 
-$(B)/$(1)/bench/%: tests/bench/%.c
+$(B)/$(1)/bench/%: tests/bench/%.c tests/bench/kinds.h
 	@mkdir -p $$(@D)
-	$$(Q)mpicc.$(1) -std=c11 -O2 -o $$@ $$< -ldl
+	$$(Q)mpicc.$(1) -std=c11 -O2 -o $$@ $$< -ldl -lm
 
 MPI_TESTS += $$(patsubst tests/mpi/%.c,$(B)/$(1)/tests/%,$$(wildcard tests/mpi/*.c)) $$(patsubst tests/mpi/%.f90,$(B)/$(1)/tests/%,$$(wildcard tests/mpi/*.f90))
 BENCHES += $(B)/$(1)/bench/latency $(B)/$(1)/bench/overhead
+LINK_BENCHES += $(B)/$(1)/bench/link
 endef
 $(foreach v,$(VENDORS),$(eval $(call vendor_rules,$(v))))
 
@@ -155,7 +157,7 @@ $(B)/tests/decode: $(B)/obj/plain/tests/wire/decode.o $(FLOORS)
 $(B)/tests/replay_%: $(B)/obj/plain/tests/fuzz/%.o $(B)/obj/plain/tests/fuzz/replay.o $(FLOORS)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(YAML) $(CODECS) $(SSL) -pthread
-$(B)/bench/rawtcp: tests/bench/rawtcp.c
+$(B)/bench/raw%: tests/bench/raw%.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -o $@ $<
 
@@ -195,6 +197,10 @@ check-long: check-build
 bench: all $(BENCHES) $(B)/bench/rawtcp
 	@tests/bench/bench.py --build $(B)
 
+PART =
+bench-link: all $(LINK_BENCHES) $(B)/bench/rawtcp $(B)/bench/rawlink $(LAB)
+	@tests/bench/link.py --build $(B) --part "$(PART)"
+
 bench-codec: $(B)/bench/codec
 	@$<
 
@@ -225,6 +231,6 @@ install: all
 clean:
 	rm -rf build
 
-.PHONY: all help check check-build check-fast check-long bench bench-codec fuzz lint install clean
+.PHONY: all help check check-build check-fast check-long bench bench-link bench-codec fuzz lint install clean
 .SECONDARY:
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

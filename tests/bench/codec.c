@@ -9,27 +9,12 @@
 #include <time.h>
 
 #include "codec.h"
+#include "kinds.h"
 
 #define SEG   (256u << 10)
 #define SEGS  16
 #define WIRE  1.25e6 /* bytes/s */
 #define TOTAL ((size_t)SEG * SEGS)
-
-static uint64_t state = 1;
-
-static uint64_t rnd(void)
-{
-	uint64_t z = state += 0x9E3779B97F4A7C15u;
-
-	z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-	z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-	return z ^ z >> 31;
-}
-
-static double uniform(void)
-{
-	return (double)(rnd() >> 11) * 0x1p-53;
-}
 
 static double now(void)
 {
@@ -38,130 +23,6 @@ static double now(void)
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
-
-/* Atoms of a warm crystal as a binary dump: x y z vx vy vz, doubles. */
-static void positions(uint8_t *to)
-{
-	double *d = (double *)(void *)to;
-
-	for (size_t i = 0; i < TOTAL / 48; i++) {
-		size_t at[3] = { i % 48, i / 48 % 48, i / 2304 };
-
-		for (int k = 0; k < 3; k++) {
-			d[6 * i + (size_t)k] = 1.6796 * (double)at[k] + 0.08 * (uniform() + uniform() - 1);
-			d[6 * i + 3 + (size_t)k] = 2.4 * (uniform() + uniform() + uniform() - 1.5);
-		}
-	}
-}
-
-static double wave(size_t i)
-{
-	double x = (double)(i % 80) / 80, y = (double)(i / 80 % 80) / 80, z = (double)(i / 6400) / 80;
-
-	return 300 + 40 * sin(3 * x) * cos(2 * y + 0.3) * sin(z + 1) +
-	       5 * exp(-10 * ((x - 0.5) * (x - 0.5) + (y - 0.4) * (y - 0.4)));
-}
-
-/* All 52 bits of the mantissa mean something: little that a codec without loss can do. */
-static void smooth_full(uint8_t *to)
-{
-	for (size_t i = 0; i < TOTAL / 8; i++) {
-		double v = wave(i);
-
-		memcpy(to + 8 * i, &v, 8);
-	}
-}
-
-/* Computed or read in single precision, sent as doubles. */
-static void smooth_single(uint8_t *to)
-{
-	for (size_t i = 0; i < TOTAL / 8; i++) {
-		double v = (float)wave(i);
-
-		memcpy(to + 8 * i, &v, 8);
-	}
-}
-
-/* As measured, or kept to 1/256. */
-static void smooth_steps(uint8_t *to)
-{
-	for (size_t i = 0; i < TOTAL / 8; i++) {
-		double v = round(wave(i) * 256) / 256;
-
-		memcpy(to + 8 * i, &v, 8);
-	}
-}
-
-static void floats(uint8_t *to)
-{
-	for (size_t i = 0; i < TOTAL / 4; i++) {
-		float v = (float)wave(i);
-
-		memcpy(to + 4 * i, &v, 4);
-	}
-}
-
-/* A front moving through a medium at rest: most of the field is constant. */
-static void front(uint8_t *to)
-{
-	for (size_t i = 0; i < TOTAL / 8; i++) {
-		double x = (double)(i % 80) / 80, y = (double)(i / 80 % 80) / 80, v = 1;
-
-		if (fabs(x - 0.3 * y - 0.3) < 0.1)
-			v = 1 + cos((x - 0.3 * y - 0.3) * 15.7) * 0.5;
-		memcpy(to + 8 * i, &v, 8);
-	}
-}
-
-static void indices(uint8_t *to)
-{
-	uint32_t v = 0;
-
-	for (size_t i = 0; i < TOTAL / 4; i++) {
-		v = i % 7 ? v + 1 + (uint32_t)(rnd() % 30) : (uint32_t)(i * 11);
-		memcpy(to + 4 * i, &v, 4);
-	}
-}
-
-static void text(uint8_t *to)
-{
-	static const char *const names[] = { "energy", "pressure", "step", "atoms", "warning", "rank" };
-	size_t n = 0;
-	char line[80];
-
-	while (n < TOTAL) {
-		int len = snprintf(line, sizeof line, "%-9s %8d %14.6f %12.4e\n", names[rnd() % 6],
-			(int)(rnd() % 100000), uniform() * 1000, uniform());
-
-		memcpy(to + n, line, n + (size_t)len <= TOTAL ? (size_t)len : TOTAL - n);
-		n += (size_t)len;
-	}
-}
-
-static void noise(uint8_t *to)
-{
-	for (size_t i = 0; i < TOTAL; i += 8) {
-		uint64_t v = rnd();
-
-		memcpy(to + i, &v, 8);
-	}
-}
-
-static const struct {
-	const char *name;
-	unsigned elem;
-	void (*fill)(uint8_t *to);
-} kinds[] = {
-	{ "atoms, doubles", 8, positions },
-	{ "smooth 3-D, doubles", 8, smooth_full },
-	{ "smooth 3-D, singles as doubles", 8, smooth_single },
-	{ "smooth 3-D, steps of 1/256", 8, smooth_steps },
-	{ "smooth 3-D, floats", 4, floats },
-	{ "front in a field at rest", 8, front },
-	{ "indices, ints", 4, indices },
-	{ "text", 1, text },
-	{ "random", 8, noise },
-};
 
 static const struct {
 	int codec, level;
@@ -255,7 +116,7 @@ int main(int argc, char **argv)
 	back = malloc(TOTAL);
 	if (!c || !data || !packed || !back || argc % 2 == 0)
 		return 2;
-	noise(data);
+	noise(data, TOTAL);
 	memcpy(packed, data, TOTAL);
 	t = now();
 	for (int i = 0; i < 8; i++)
@@ -267,7 +128,7 @@ int main(int argc, char **argv)
 			return 1;
 	for (size_t k = 0; argc == 1 && k < sizeof kinds / sizeof *kinds; k++) {
 		memset(data, 0, TOTAL);
-		kinds[k].fill(data);
+		kinds[k].fill(data, TOTAL);
 		measure(c, kinds[k].name, kinds[k].elem, copy);
 	}
 	pxd_codec_free(c);
