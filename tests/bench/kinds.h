@@ -51,8 +51,7 @@ static void dump(uint8_t *to, size_t len)
 		d[5 * i] = (double)(1 + i * 7 % 30011);
 		d[5 * i + 1] = 1;
 		for (int k = 0; k < 3; k++)
-			d[5 * i + 2 + (size_t)k] =
-				((double)at[k] + 0.05 * (uniform() + uniform() - 1)) / 48;
+			d[5 * i + 2 + (size_t)k] = ((double)at[k] + 0.05 * (uniform() + uniform() - 1)) / 48;
 	}
 }
 

@@ -106,7 +106,8 @@ static double daemons_cpu(void)
 		text[n] = 0;
 		end = strrchr(text, ')');
 		if (end && strstr(text, "(pacxd-") && same_env(e->d_name, "PACX_JOB") &&
-			sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) == 2)
+			sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+				&system) == 2)
 			sum += (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
 	}
 	if (d)
@@ -185,8 +186,8 @@ static double receive_all(int first, int step, int m, int bytes, double warm, do
 		order[k] = k * n;
 		for (int i = 0; i < n; i++) {
 			buf[k * n + i] = get_memory((size_t)bytes);
-			MPI_Irecv(buf[k * n + i], bytes, MPI_CHAR, first + k * step, MPI_ANY_TAG, MPI_COMM_WORLD,
-				&r[k * n + i]);
+			MPI_Irecv(buf[k * n + i], bytes, MPI_CHAR, first + k * step, MPI_ANY_TAG,
+				MPI_COMM_WORLD, &r[k * n + i]);
 		}
 	}
 	while (ended < n * m) {
@@ -253,10 +254,12 @@ static void stream(int senders, double warm, double seconds, int bytes)
 		mine[0] = send_all(senders + rank % receivers, bytes);
 	else if (rank - senders < senders)
 		mine[1] = receive_all(rank - senders, receivers,
-			(senders - (rank - senders) + receivers - 1) / receivers, bytes, warm, seconds, series);
+			(senders - (rank - senders) + receivers - 1) / receivers, bytes, warm, seconds,
+			series);
 	MPI_Reduce(mine, all, 2, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
 	if (rank == 0)
-		printf("rate_%d %.0f\ncpu_%d %.4f\n", bytes, all[1], bytes, (daemons_cpu() - cpu) / all[0] * 1e9);
+		printf("rate_%d %.0f\ncpu_%d %.4f\n", bytes, all[1], bytes,
+			(daemons_cpu() - cpu) / all[0] * 1e9);
 	if (getenv("LINK_SERIES")) {
 		double sums[SERIES_MAX];
 
@@ -308,12 +311,12 @@ static void exchange(int rounds, size_t bytes, const char *kind)
 	for (int i = -1; i < rounds; i++) {
 		double start;
 
-		MPI_Sendrecv(NULL, 0, MPI_CHAR, peer, TAG_STOP, NULL, 0, MPI_CHAR, peer, TAG_STOP, MPI_COMM_WORLD,
-			MPI_STATUS_IGNORE);
+		MPI_Sendrecv(NULL, 0, MPI_CHAR, peer, TAG_STOP, NULL, 0, MPI_CHAR, peer, TAG_STOP,
+			MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 		memset(in, 0, bytes);
 		start = MPI_Wtime();
-		MPI_Sendrecv(out, (int)(bytes / elem), type, peer, TAG_DATA, in, (int)(bytes / elem), type, peer, TAG_DATA,
-			MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		MPI_Sendrecv(out, (int)(bytes / elem), type, peer, TAG_DATA, in, (int)(bytes / elem), type,
+			peer, TAG_DATA, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 		if (i < 0)
 			first = MPI_Wtime() - start;
 		else
@@ -323,7 +326,8 @@ static void exchange(int rounds, size_t bytes, const char *kind)
 	}
 	snprintf(name, sizeof name, "%s", strncmp(kind, "file:", 5) ? kind : "file");
 	if (rank == 0)
-		printf("first_%s %.6f\ntime_%s %.6f\nbytes_%s %zu\n", name, first, name, median(t, rounds), name, bytes);
+		printf("first_%s %.6f\ntime_%s %.6f\nbytes_%s %zu\n", name, first, name, median(t, rounds),
+			name, bytes);
 	fflush(stdout);
 	free(out);
 	free(in);

@@ -279,10 +279,11 @@ def in_lab(args, part, options, **inside):
 
 
 def part3(args):
-    for rate in args.rates:
-        print(f"  -- {rate}, 10 ms one way, MTU 1500, messages of 16 MiB")
+    for rate, _, mtu in (r.partition("@") for r in args.rates):
+        mtu = mtu or "1500"
+        print(f"  -- {rate}, 10 ms one way, MTU {mtu}, messages of 16 MiB")
         sys.stdout.flush()
-        if in_lab(args, "wide", ["--latency", "10ms", "--rate", rate]) == SKIPPED:
+        if in_lab(args, "wide", ["--latency", "10ms", "--rate", rate, "--mtu", mtu]) == SKIPPED:
             return
 
 
@@ -441,7 +442,8 @@ def main():
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--part", default="", help="numbers of parts, such as 3 or 1,2")
     parser.add_argument("--mpi", default="openmpi" if shutil.which("mpirun.openmpi") else "mpich", help="of both sites, in all parts but 1")
-    parser.add_argument("--rates", default="1Gbit/s,200Mbit/s", help="of part 3")
+    parser.add_argument("--rates", default="1Gbit/s,1Gbit/s@9000,200Mbit/s",
+                        help="of part 3, RATE or RATE@MTU: large packets leave more of the processors to the daemons")
     parser.add_argument("--inside", nargs="+", help=argparse.SUPPRESS)
     args = parser.parse_args()
     args.failed = 0

@@ -95,13 +95,14 @@ static int receivers(const char *address, int procs, int conns, double warm, dou
 {
 	int l = socket(AF_INET, SOCK_STREAM, 0), one = 1, fd[CONNS_MAX];
 	struct sockaddr_in a = { .sin_family = AF_INET };
-	double *rate = mmap(NULL, CONNS_MAX * sizeof *rate, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	double *rate = mmap(
+		NULL, CONNS_MAX * sizeof *rate, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	socklen_t len = sizeof a;
 	double sum = 0;
 	int status;
 
-	if (procs * conns > CONNS_MAX || inet_pton(AF_INET, address, &a.sin_addr) != 1 || rate == MAP_FAILED ||
-		bind(l, (struct sockaddr *)&a, sizeof a) || listen(l, CONNS_MAX) ||
+	if (procs * conns > CONNS_MAX || inet_pton(AF_INET, address, &a.sin_addr) != 1 ||
+		rate == MAP_FAILED || bind(l, (struct sockaddr *)&a, sizeof a) || listen(l, CONNS_MAX) ||
 		getsockname(l, (struct sockaddr *)&a, &len))
 		die(address);
 	printf("port %d\n", ntohs(a.sin_port));
@@ -152,7 +153,8 @@ static void send_all(const struct sockaddr_in *a, int conns, size_t size)
 				continue;
 			if (left[i] == 0)
 				left[i] = piece;
-			k = send(p[i].fd, buf + piece - left[i], left[i], MSG_NOSIGNAL | (conns > 1 ? MSG_DONTWAIT : 0));
+			k = send(p[i].fd, buf + piece - left[i], left[i],
+				MSG_NOSIGNAL | (conns > 1 ? MSG_DONTWAIT : 0));
 			if (k < 0 && errno != EAGAIN)
 				return; /* the receiver has had enough */
 			left[i] -= k > 0 ? (size_t)k : 0;
@@ -163,8 +165,8 @@ static void send_all(const struct sockaddr_in *a, int conns, size_t size)
 int main(int argc, char **argv)
 {
 	if (argc == 8 && !strcmp(argv[1], "receive"))
-		return receivers(
-			argv[2], atoi(argv[3]), atoi(argv[4]), atof(argv[5]), atof(argv[6]), (size_t)atol(argv[7]));
+		return receivers(argv[2], atoi(argv[3]), atoi(argv[4]), atof(argv[5]), atof(argv[6]),
+			(size_t)atol(argv[7]));
 	if (argc == 7 && !strcmp(argv[1], "send") && atoi(argv[5]) <= CONNS_MAX) {
 		struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(argv[3])) };
 		int procs = atoi(argv[4]);
