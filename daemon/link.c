@@ -511,7 +511,7 @@ static bool unheard(struct pxd_stream *s, uint64_t now)
 {
 	uint64_t limit = (uint64_t)s->link->opts->reconnect_ms * 1000000u / 2;
 
-	if (!s->conn || s->q.unsent > 0 || s->acked == s->seq || s->acked != s->acked_then) {
+	if (s->acked_at == 0 || !s->conn || s->q.unsent > 0 || s->acked == s->seq || s->acked != s->acked_then) {
 		s->acked_at = now;
 		s->acked_then = s->acked;
 	}
