@@ -155,7 +155,6 @@ static struct pxd_in_long *long_new(struct pxd_sends *s, const struct px_frame *
 	m->src = f->src;
 	m->msg = f->msg;
 	m->rank = rank;
-	m->unwanted = s->rank[rank].fin;
 	if (px_map_put(s->longs, m->key, m) < 0) {
 		free(m);
 		return NULL;
@@ -163,9 +162,8 @@ static struct pxd_in_long *long_new(struct pxd_sends *s, const struct px_frame *
 	return m;
 }
 
-static void part_end(struct pxd_sends *s, struct pxd_in_long *m, struct part *p)
+static void part_end(struct pxd_in_long *m, struct part *p)
 {
-	(void)s;
 	pxd_in_path_freed(m->path, m->rank, p->kind, p->charge);
 	pxd_seg_put(p->seg);
 	free(p);
@@ -179,17 +177,21 @@ static void drop_here(struct pxd_sends *s, struct pxd_in_long *m)
 	while ((l = px_list_pop(&m->here))) {
 		m->done++;
 		s->dropped++;
-		part_end(s, m, px_list_entry(l, struct part, l));
+		part_end(m, px_list_entry(l, struct part, l));
 	}
+}
+
+static void long_free(struct pxd_sends *s, struct pxd_in_long *m)
+{
+	px_map_del(s->longs, m->key);
+	px_list_del(&m->pull_l);
+	free(m);
 }
 
 static void maybe_free(struct pxd_sends *s, struct pxd_in_long *m)
 {
-	if (m->done < m->nsegs)
-		return;
-	px_map_del(s->longs, m->key);
-	px_list_del(&m->pull_l);
-	free(m);
+	if (m->done == m->nsegs)
+		long_free(s, m);
 }
 
 /* Send what comes next and is here. */
@@ -244,12 +246,24 @@ static void ask(struct pxd_rank *r)
 	}
 }
 
+static enum pxd_credit_kind credit_of(const struct px_frame *f)
+{
+	return f->flags & PX_FF_RESERVE ? PXD_CREDIT_RESERVE : PXD_CREDIT_DATA;
+}
+
 int pxd_sends_seg(struct pxd_sends *s, struct pxd_in_path *path, const struct px_frame *f, struct pxd_seg *seg, int rank)
 {
 	struct pxd_in_long *m = px_map_get(s->longs, key_of(f->src, f->msg));
-	struct part *p = malloc(sizeof *p);
+	struct part *p;
 	struct px_list *at;
 
+	if (!m && s->rank[rank].fin) {
+		s->dropped++;
+		pxd_in_path_freed(path, rank, credit_of(f), px_seg_charge(seg->len));
+		pxd_seg_put(seg);
+		return PX_OK;
+	}
+	p = malloc(sizeof *p);
 	if (!m && p)
 		m = long_new(s, f, path, rank);
 	if (!m || !p) {
@@ -260,7 +274,7 @@ int pxd_sends_seg(struct pxd_sends *s, struct pxd_in_path *path, const struct px
 	p->seg = seg;
 	p->index = f->offset / f->seg;
 	p->charge = px_seg_charge(seg->len);
-	p->kind = f->flags & PX_FF_RESERVE ? PXD_CREDIT_RESERVE : PXD_CREDIT_DATA;
+	p->kind = credit_of(f);
 	for (at = m->here.prev; at != &m->here; at = at->prev)
 		if (px_list_entry(at, struct part, l)->index <= p->index)
 			break;
@@ -352,9 +366,8 @@ static void long_fin(uint64_t key, void *value, void *arg)
 	(void)key;
 	if (m->rank != f->rank || m->pulled)
 		return;
-	m->unwanted = true;
-	drop_here(f->s, m);
-	maybe_free(f->s, m);
+	drop_here(f->s, m); /* the segments that follow find nothing, and are dropped, too */
+	long_free(f->s, m);
 }
 
 void pxd_sends_fin(struct pxd_sends *s, int rank)
@@ -415,7 +428,7 @@ static bool parts_poll(struct pxd_sends *s, struct pxd_in_long *m)
 		px_list_del(&p->l);
 		m->nsent--;
 		m->done++;
-		part_end(s, m, p);
+		part_end(m, p);
 		some = true;
 	}
 	return some;
