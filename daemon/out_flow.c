@@ -59,9 +59,10 @@ int pxd_out_flow_init(struct pxd_out_flow *o, struct pxd *d)
 	px_list_init(&o->busy);
 	px_list_init(&o->notes);
 	o->longs = px_map_new();
+	o->fin = calloc((size_t)o->nlocal + 1, sizeof *o->fin);
 	o->dest = calloc((size_t)o->nworld, sizeof *o->dest);
 	o->released = calloc((size_t)o->nworld * (size_t)o->nlocal, sizeof *o->released);
-	if (!o->longs || !o->dest || !o->released)
+	if (!o->longs || !o->fin || !o->dest || !o->released)
 		return PX_ENOMEM;
 	for (int i = 0; i < o->nworld; i++) {
 		px_list_init(&o->dest[i].l);
@@ -85,6 +86,7 @@ void pxd_out_flow_fini(struct pxd_out_flow *o)
 			free(long_of(l));
 	}
 	px_map_free(o->longs);
+	free(o->fin);
 	free(o->dest);
 	free(o->released);
 	pxd_segs_fini(&o->segs);
@@ -92,8 +94,11 @@ void pxd_out_flow_fini(struct pxd_out_flow *o)
 
 void pxd_out_flow_note(struct pxd_out_flow *o, const struct px_frame *f, int rank)
 {
-	struct note *n = malloc(sizeof *n);
+	struct note *n;
 
+	if (o->fin[rank])
+		return;
+	n = malloc(sizeof *n);
 	if (n)
 		px_frame_put(f, n->bytes);
 	if (!n || px_n.Isend(n->bytes, PX_FRAME_SIZE, MPI_BYTE, o->d->map.native_of[rank], PX_TAG_DOWN, o->d->map.relay,

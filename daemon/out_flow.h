@@ -37,6 +37,7 @@ struct pxd_out_flow {
 	unsigned nlongs, nwaiting;
 	size_t waiting_bytes;
 	struct px_list notes;     /* small native sends to ranks under way */
+	bool *fin;                /* [nlocal] the rank has finished: it takes no notes any more */
 	struct pxd_segs segs;
 };
 
@@ -49,7 +50,7 @@ int pxd_out_flow_long(struct pxd_out_flow *o, const struct px_frame *f, int from
 /* pxd_out_flow_credit, _pull: frames that have come back. pull also takes the rank's own answer. false: malformed. */
 bool pxd_out_flow_credit(struct pxd_out_flow *o, const struct pxd_path *l, const struct px_frame *f);
 bool pxd_out_flow_pull(struct pxd_out_flow *o, const struct px_frame *f, bool from_rank);
-/* pxd_out_flow_note: a frame without body to local rank (of this site). */
+/* pxd_out_flow_note: a frame without body to local rank (of this site), unless it has finished. */
 void pxd_out_flow_note(struct pxd_out_flow *o, const struct px_frame *f, int rank);
 /* pxd_out_flow_poll: true when something happened. After a failure pxd_fail has been called. */
 bool pxd_out_flow_poll(struct pxd_out_flow *o);

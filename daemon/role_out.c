@@ -38,8 +38,7 @@ struct out {
 	uint8_t ring_buf[RING][PX_ENVELOPE_MAX];
 	MPI_Request ring[RING];
 	int head;
-	bool *fin; /* [nranks] */
-	int nfin;
+	int nfin; /* local ranks that have finished */
 	struct pxd_out_flow flow;
 	struct pxd_listen listen; /* of what the in-daemon hands over */
 	struct pxd_handoff handoff;
@@ -143,14 +142,14 @@ static void fin_take(struct out *o, const struct px_frame *f)
 	uint32_t rank = f->src - (uint32_t)o->d->hosts->sites[o->d->self].base;
 	struct px_frame answer = { .version = PX_PROTOCOL_VERSION, .type = PX_F_FIN, .src = f->src, .dst = f->src };
 
-	if (rank >= (uint32_t)o->d->map.nranks || o->fin[rank]) {
+	if (rank >= (uint32_t)o->d->map.nranks || o->flow.fin[rank]) {
 		pxd_fail(o->d, PXD_EXIT_INTERNAL, "unexpected FIN of rank %u", f->src);
 		return;
 	}
-	o->fin[rank] = true;
 	o->nfin++;
 	/* Nothing more will come from us: the rank may close its side. */
 	pxd_out_flow_note(&o->flow, &answer, (int)rank);
+	o->flow.fin[rank] = true;
 }
 
 static void abort_take(struct out *o, const struct px_frame *f, const uint8_t *body)
@@ -383,8 +382,7 @@ static int out_open(struct pxd *d)
 	o->d = d;
 	o->path = calloc(n, sizeof *o->path);
 	o->hellos = calloc(n, sizeof *o->hellos);
-	o->fin = calloc((size_t)d->map.nranks + 1, sizeof *o->fin);
-	if (!o->path || !o->hellos || !o->fin)
+	if (!o->path || !o->hellos)
 		goto fail;
 	rc = pxd_out_flow_init(&o->flow, d);
 	if (rc == 0)
@@ -432,7 +430,6 @@ static void out_close(struct pxd *d)
 	pxd_out_flow_fini(&o->flow);
 	free(o->path);
 	free(o->hellos);
-	free(o->fin);
 	free(o->collectives);
 	free(o);
 	d->state = NULL;
