@@ -38,7 +38,7 @@ static void on_poll(uv_poll_t *p, int status, int events)
 	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
 	struct px_preamble pre;
 	bool ours = false;
-	int fd = -1;
+	int fd = -1, extra;
 	ssize_t n = recvmsg(h->fd, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 
 	(void)status;
@@ -48,7 +48,14 @@ static void on_poll(uv_poll_t *p, int status, int events)
 		return;
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
 		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
-			memcpy(&fd, CMSG_DATA(c), sizeof fd);
+			/* Any user of this node may send here, also several: none may stay open. */
+			for (size_t i = 0; CMSG_LEN((i + 1) * sizeof fd) <= c->cmsg_len; i++) {
+				memcpy(&extra, CMSG_DATA(c) + i * sizeof fd, sizeof extra);
+				if (fd < 0)
+					fd = extra;
+				else
+					close(extra);
+			}
 		} else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS) {
 			struct ucred u;
 
