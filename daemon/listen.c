@@ -301,6 +301,19 @@ static void half_lost(struct pxd_conn *c, const char *why)
 
 static const struct pxd_conn_ops half_ops = { .room = half_room, .got = half_got, .lost = half_lost };
 
+/* Whose place a newcomer takes: who has been waiting longest, of those that do not know our job, if there are any. */
+static struct half *oldest(struct pxd_listen *l)
+{
+	px_list_each(it, &l->half)
+	{
+		struct half *h = px_list_entry(it, struct half, l);
+
+		if (!h->have_pre || h->refused)
+			return h;
+	}
+	return px_list_entry(l->half.next, struct half, l);
+}
+
 static struct half *half_new(struct pxd_listen *l, int fd)
 {
 	struct half *h = calloc(1, sizeof *h);
@@ -317,9 +330,9 @@ static struct half *half_new(struct pxd_listen *l, int fd)
 		uv_close((uv_handle_t *)&h->timer, on_timer_closed);
 		return NULL;
 	}
-	/* A newcomer takes the place of who has been waiting longest: many that say nothing keep nobody out. */
+	/* Many that say nothing keep nobody out. */
 	if (l->nhalf >= PXD_HALF_OPEN) {
-		struct half *old = px_list_entry(l->half.next, struct half, l);
+		struct half *old = oldest(l);
 
 		stranger_log(l, "closed a connection from %s: %d connections wait for their HELLO, this one longest",
 			old->conn->peer, l->nhalf);

@@ -2,8 +2,8 @@
  *
  * Owned by a role: the in-daemon listens on its gateway's one port (on the bind address only); the out-daemon adopts what
  * the in-daemon hands over to it (handoff.h). Until its hello is accepted a peer costs at most one frame of memory and a
- * TLS handshake, PXD_HAND_MS of time, and one of PXD_HALF_OPEN places, of which the oldest is taken by a newcomer; what is
- * logged of strangers is limited, too. On a link with TLS who does not hold the key gets no answer beyond TLS's own; without TLS a refused
+ * TLS handshake, PXD_HAND_MS of time, and one of PXD_HALF_OPEN places, of which the oldest is taken by a newcomer (of those whose
+ * preamble does not name our job, if there are any); what is logged of strangers is limited, too. On a link with TLS who does not hold the key gets no answer beyond TLS's own; without TLS a refused
  * peer gets REFUSE with the reason. Either way nothing changes for the run.
  */
 #ifndef PXD_LISTEN_H
