@@ -14,10 +14,12 @@
 #include "conn.h"
 #include "err.h"
 #include "tls.h"
+#include "wait.h"
 
 #define PAUSE_MIN_MS 20
 #define PAUSE_MAX_MS 1000
 #define LIMIT_MIN_MS 500
+#define YOUNG_NS     100000000u
 
 static void attempt(struct pxd_dial *dial);
 static void next_address(struct pxd_dial *dial);
@@ -95,6 +97,7 @@ static void accepted(struct pxd_dial *dial, const struct px_hello *hello)
 	dial->conn = NULL;
 	dial->running = false;
 	dial->was_up = true;
+	dial->up_at = px_now_ns();
 	pxd_hand_options(d, c, &dial->pre);
 	d->role->linked(d, &dial->pre, c, hello);
 }
@@ -413,7 +416,10 @@ void pxd_dial_start(struct pxd_dial *dial)
 		return;
 	dial->running = true;
 	dial->pause_ms = PAUSE_MIN_MS;
-	attempt(dial);
+	if (dial->was_up && px_now_ns() - dial->up_at < YOUNG_NS)
+		again(dial); /* what breaks at once is not made again without end at full speed */
+	else
+		attempt(dial);
 }
 
 void pxd_dial_stop(struct pxd_dial *dial)
