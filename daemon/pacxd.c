@@ -281,8 +281,7 @@ static void daemon_close(struct pxd *d)
 
 int main(int argc, char **argv)
 {
-	/* Launchers drop what a job that aborts has just written: let the reason reach them first. */
-	const struct timespec say = { 0, 100000000 };
+	const struct timespec say = { 0, 10000000 };
 	static struct pxd d;
 	char why[PXD_WHY], who[PX_NAME_MAX + 16];
 	const char *site = getenv("PACX_SITE");
@@ -319,8 +318,12 @@ int main(int argc, char **argv)
 		if (d.role && d.state)
 			d.role->farewell(&d, d.why);
 		pxd_status_close(&d.status);
-		nanosleep(&say, NULL);
-		uv_run(&d.loop, UV_RUN_NOWAIT);
+		/* The other sites shall hear of it, behind what is queued for them. And launchers drop what a job that aborts has
+		 * just written: let the reason reach them first. */
+		for (int i = 0; i < 20; i++) {
+			uv_run(&d.loop, UV_RUN_NOWAIT);
+			nanosleep(&say, NULL);
+		}
 		px_n.Abort(MPI_COMM_WORLD, d.code);
 		_exit(d.code & 0xff ? d.code & 0xff : PXD_EXIT_INTERNAL); /* Abort does not return */
 	}
