@@ -232,6 +232,7 @@ class Attacker:
     def __init__(self, job, seed, tls=True):
         self.tls = tls
         self.ports, self.random = job.ports, random.Random(seed)
+        job.until(lambda: any(len(r) > 1000 for p in job.proxies for r in p.recorded), "a handshake to replay")
         self.recorded = [bytes(r) for p in job.proxies for r in p.recorded if len(r) > 1000]
         self.pre = self.recorded[0][:48]
         assert self.pre.startswith(b"PACXLINK")
