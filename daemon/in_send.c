@@ -120,8 +120,13 @@ int pxd_envelope_send(struct pxd_sends *s, struct pxd_envelope *e, const struct 
 		envelope_end(s, e, rank);
 		return PX_OK;
 	}
-	if (r->native == WINDOW || !px_list_empty(&r->held)) {
+	if (r->nheld == PXD_HELD_MAX) {
+		envelope_end(s, e, rank);
+		return PX_EPROTO;
+	}
+	if (r->native == WINDOW || r->nheld > 0) {
 		px_list_push(&r->held, &e->l);
+		r->nheld++;
 	} else if (envelope_start(s, e, rank) < 0) {
 		envelope_end(s, e, rank);
 		return PX_EMPI;
@@ -405,9 +410,10 @@ static bool envelopes_poll(struct pxd_sends *s)
 			envelope_end(s, e, i);
 			some = true;
 		}
-		while (r->native < WINDOW && !px_list_empty(&r->held) && !s->d->failed) {
+		while (r->native < WINDOW && r->nheld > 0 && !s->d->failed) {
 			struct pxd_envelope *e = px_list_entry(px_list_pop(&r->held), struct pxd_envelope, l);
 
+			r->nheld--;
 			if (envelope_start(s, e, i) < 0)
 				pxd_fail(s->d, PXD_EXIT_INTERNAL, "a native send to a local rank failed");
 			some = true;

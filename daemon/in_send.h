@@ -19,6 +19,8 @@
 #include "map.h"
 #include "pacxd.h"
 
+/* Envelopes that may wait for one rank: far more than credit and the windows of its synchronous sends let come. */
+#define PXD_HELD_MAX (1u << 18)
 #define PXD_PULLS 8 /* messages of a rank for which the writer has been told at a time */
 
 /* One native message of header and body on its way to a rank. */
@@ -36,7 +38,7 @@ struct pxd_in_long; /* in_send.c */
 struct pxd_rank {
 	uint64_t envelopes;        /* sent to it */
 	struct px_list sent, held; /* under way, in the order sent; waiting for room */
-	unsigned native;           /* length of sent */
+	unsigned native, nheld;    /* their lengths */
 	struct px_list pulling;    /* pxd_in_long that it has pulled and that are not complete here */
 	bool fin;
 };
@@ -61,7 +63,7 @@ void pxd_sends_fini(struct pxd_sends *s);
 struct pxd_envelope *pxd_envelope_take(size_t n);
 void pxd_envelope_put(struct pxd_envelope *e); /* NULL is fine */
 /* pxd_envelope_send: header f, body already at e->bytes + PX_FRAME_SIZE, to local rank. Takes e, also on
- * error. Nothing is sent to a rank that has finished. 0 or PX_EMPI. */
+ * error. Nothing is sent to a rank that has finished. 0, PX_EMPI, or PX_EPROTO: more than PXD_HELD_MAX would wait. */
 int pxd_envelope_send(struct pxd_sends *s, struct pxd_envelope *e, const struct px_frame *f, int rank);
 
 /* pxd_sends_seg: a segment for local rank has come through path p; takes seg. 0, PX_ENOMEM, PX_EMPI, PX_EPROTO: it

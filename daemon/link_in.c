@@ -300,7 +300,7 @@ static void seg_take(struct pxd_in_path *p, const struct px_frame *f, struct pxd
 
 static void msg_take(struct pxd_in_path *p, struct px_frame *f, struct pxd_envelope *e)
 {
-	int rank = local_rank(p->d, f);
+	int rank = local_rank(p->d, f), rc;
 
 	if (f->type == PX_F_MSG) {
 		p->count.messages++;
@@ -311,7 +311,11 @@ static void msg_take(struct pxd_in_path *p, struct px_frame *f, struct pxd_envel
 	}
 	f->flags &= (uint16_t)~PX_FF_CHECK;
 	f->check = 0;
-	if (pxd_envelope_send(p->sends, e, f, rank) < 0)
+	rc = pxd_envelope_send(p->sends, e, f, rank);
+	if (rc == PX_EPROTO)
+		pxd_fail(p->d, PXD_EXIT_PROTOCOL, "site %s broke the protocol: acknowledgements without end",
+			pxd_site_name(p->d, p->site));
+	else if (rc < 0)
 		pxd_fail(p->d, PXD_EXIT_INTERNAL, "cannot hand a message of site %s to its rank",
 			pxd_site_name(p->d, p->site));
 }
