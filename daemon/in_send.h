@@ -69,7 +69,7 @@ int pxd_envelope_send(struct pxd_sends *s, struct pxd_envelope *e, const struct 
 /* pxd_sends_seg: a segment for local rank has come through path p; takes seg. 0, PX_ENOMEM, PX_EMPI, PX_EPROTO: it
  * contradicts what is known of its message. */
 int pxd_sends_seg(struct pxd_sends *s, struct pxd_in_path *p, const struct px_frame *f, struct pxd_seg *seg, int rank);
-/* pxd_sends_pull: local rank wants message (f->src, f->msg) of f->total bytes under native tag f->local; total = 0: it will never
+/* pxd_sends_pull: local rank wants message (f->src, f->msg) of f->total bytes under native tag f->local; f->tag = 1: it will never
  * want it. via: gateway of the sender that carries the payload. 0, PX_ENOMEM, PX_EMPI, PX_EPROTO. */
 int pxd_sends_pull(struct pxd_sends *s, const struct px_frame *f, int rank);
 /* pxd_sends_pull_again: path p has a new connection: PULL frames may have been lost. */

@@ -347,7 +347,7 @@ int pxd_path_judge(struct pxd_path *l, int stream, const struct px_hello *h, cha
 			(unsigned long long)next, stream);
 		return PX_EPROTO;
 	}
-	if (h->session != l->session && (h->session != 0 || s->life.state == PXD_LINK_INTERRUPTED)) {
+	if (h->session != l->session && (h->session != 0 || s->acked > 0)) {
 		snprintf(why, cap, "site %s does not know this link any more; was it started anew?", h->name);
 		return PX_ESITE;
 	}

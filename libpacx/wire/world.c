@@ -1,4 +1,4 @@
-/* world.c: see world.h and PROTOCOL.md, section 6.
+/* world.c: see world.h and PROTOCOL.md, section 8.
  *
  *   0 protocol (2)  2 nsites (2)  4 self (2)  6 zero (2)  8 nranks (4)  12 per site: length (2), hello
  */
