@@ -253,11 +253,12 @@ static bool watch(struct pxd_dial *dial, int fd, pid_t pid)
 }
 
 /* Firewalls with rules for the source port: `source_port` and the ones behind it, another one at every other attempt, as the last
- * connection may still hold its own. */
+ * connection may still hold its own; and others for the links that we only read. */
 static void source_port(const struct pxd_dial *dial, int fd, int family)
 {
 	int streams = dial->opts->streams > 0 ? dial->opts->streams : 8, one = 1;
-	uint16_t port = htons((uint16_t)(dial->opts->source_port + dial->pre.stream + (dial->attempts % 2) * (unsigned)streams));
+	uint16_t port = htons((uint16_t)(dial->opts->source_port + dial->pre.stream +
+					  (dial->attempts % 2 + (dial->pre.reversed ? 2 : 0)) * (unsigned)streams));
 	struct sockaddr_in a4 = { .sin_family = AF_INET, .sin_port = port };
 	struct sockaddr_in6 a6 = { .sin6_family = AF_INET6, .sin6_port = port, .sin6_addr = in6addr_any };
 

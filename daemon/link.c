@@ -7,6 +7,7 @@
 #include <sys/random.h>
 
 #include "conn.h"
+#include "crc.h"
 #include "err.h"
 #include "stream_life.h"
 #include "tcp_state.h"
@@ -53,7 +54,7 @@ static bool reverse_frame(struct pxd_stream *s)
 	const struct px_frame *f = &s->parser.frame;
 	struct px_frame pong = { .version = PX_PROTOCOL_VERSION, .type = PX_F_PONG };
 
-	if (s->link->opts->plain && f->body == 0 && !pxd_frame_good(s->parser.head, NULL, 0))
+	if (s->link->opts->plain && (!(f->flags & PX_FF_CHECK) || s->crc != f->check))
 		return false;
 	switch (f->type) {
 	case PX_F_LINKACK:
@@ -92,8 +93,12 @@ static void stream_got(struct pxd_conn *c, uint8_t *base, size_t n)
 			stream_down(s, "malformed or damaged frame from the peer", true);
 			return;
 		}
-		if (ev == PX_PARSE_HEADER)
+		if (ev == PX_PARSE_HEADER) {
 			s->nreason = 0;
+			s->crc = pxd_frame_sum(s->parser.head);
+		}
+		if (ev == PX_PARSE_BODY)
+			s->crc = px_crc32c(s->crc, base, used);
 		if (ev == PX_PARSE_BODY && s->nreason < sizeof s->reason - 1) {
 			size_t k = sizeof s->reason - 1 - s->nreason < used ? sizeof s->reason - 1 - s->nreason : used;
 

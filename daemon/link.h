@@ -67,6 +67,7 @@ struct pxd_stream {
 	struct pxd_outq q;
 	uint64_t seq, acked; /* numbers of the last frame put, and of the last acknowledged */
 	struct px_parser parser; /* of what the reader sends back */
+	uint32_t crc;            /* of that frame so far */
 	char reason[256];
 	size_t nreason;
 	uint64_t tcp_acked; /* bytes, at the last tick */

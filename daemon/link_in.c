@@ -172,7 +172,6 @@ static const char *on_header(struct pxd_in_stream *s)
 {
 	struct pxd_in_path *p = s->path;
 	const struct px_frame *f = &s->parser.frame;
-	uint8_t head[PX_FRAME_SIZE];
 
 	s->bulk = false;
 	s->nreason = 0;
@@ -181,9 +180,7 @@ static const char *on_header(struct pxd_in_stream *s)
 	if (p->opts->plain) {
 		if (!(f->flags & PX_FF_CHECK))
 			return "a frame without a checksum";
-		memcpy(head, s->parser.head, sizeof head);
-		px_put32(head + 68, 0);
-		s->crc = px_crc32c(0, head, sizeof head);
+		s->crc = pxd_frame_sum(s->parser.head);
 	}
 	if (f->type == PX_F_PING || f->type == PX_F_PONG)
 		return NULL;

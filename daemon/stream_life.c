@@ -117,13 +117,18 @@ void pxd_frame_check(uint8_t *head, const uint8_t *body, size_t n)
 	px_put32(head + 68, px_crc32c(px_crc32c(0, head, PX_FRAME_SIZE), body, n));
 }
 
-bool pxd_frame_good(const uint8_t *head, const uint8_t *body, size_t n)
+uint32_t pxd_frame_sum(const uint8_t *head)
 {
 	uint8_t h[PX_FRAME_SIZE];
 
 	memcpy(h, head, sizeof h);
 	px_put32(h + 68, 0);
-	return head[4] & PX_FF_CHECK && px_crc32c(px_crc32c(0, h, sizeof h), body, n) == px_get32(head + 68);
+	return px_crc32c(0, h, sizeof h);
+}
+
+bool pxd_frame_good(const uint8_t *head, const uint8_t *body, size_t n)
+{
+	return head[4] & PX_FF_CHECK && px_crc32c(pxd_frame_sum(head), body, n) == px_get32(head + 68);
 }
 
 int pxd_frame_say(struct pxd_conn *c, const struct px_frame *f, bool check)

@@ -22,6 +22,7 @@ void pxd_life_dead(const struct pxd_life *v, struct pxd *d, const char *name, lo
 int pxd_frame_say(struct pxd_conn *c, const struct px_frame *f, bool check);
 /* pxd_frame_check: set the checksum of header and body. pxd_frame_good: is it right? */
 void pxd_frame_check(uint8_t *head, const uint8_t *body, size_t n);
+uint32_t pxd_frame_sum(const uint8_t *head); /* of the header alone; goes on with the body */
 bool pxd_frame_good(const uint8_t *head, const uint8_t *body, size_t n);
 
 #endif
