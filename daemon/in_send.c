@@ -131,7 +131,6 @@ int pxd_envelope_send(struct pxd_sends *s, struct pxd_envelope *e, const struct 
 		envelope_end(s, e, rank);
 		return PX_EMPI;
 	}
-	r->envelopes++;
 	return PX_OK;
 }
 

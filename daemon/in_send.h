@@ -36,7 +36,6 @@ struct pxd_envelope {
 struct pxd_in_long; /* in_send.c */
 
 struct pxd_rank {
-	uint64_t envelopes;        /* sent to it */
 	struct px_list sent, held; /* under way, in the order sent; waiting for room */
 	unsigned native, nheld;    /* their lengths */
 	struct px_list pulling;    /* pxd_in_long that it has pulled and that are not complete here */

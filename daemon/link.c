@@ -382,7 +382,7 @@ void pxd_path_linked(struct pxd_path *l, int stream, struct pxd_conn *c, const s
 	c->ops = &stream_ops;
 	c->owner = s;
 	s->conn = c;
-	pxd_life_up(&s->life, l->d, name, c->peer);
+	pxd_life_up(&s->life, name, c->peer);
 	for (int i = 0; i < l->nstreams; i++)
 		l->stream[i]->dial.was_up = true;
 	if (!l->ever_up) {

@@ -518,7 +518,7 @@ void pxd_in_path_linked(struct pxd_in_path *p, int stream, struct pxd_conn *c, c
 	s->conn = c;
 	s->acked = s->seq; /* our hello has said it */
 	s->unacked = 0;
-	pxd_life_up(&s->life, p->d, name, c->peer);
+	pxd_life_up(&s->life, name, c->peer);
 	p->ever_up = true;
 	for (int i = 0; i < p->nstreams; i++)
 		p->stream[i]->dial.was_up = true;

@@ -69,7 +69,6 @@ static void fin_take(struct in *in, const struct px_frame *f, int rank)
 	}
 	in->nfin++;
 	answer.src = answer.dst = f->src;
-	answer.total = in->sends.rank[rank].envelopes;
 	e = pxd_envelope_take(0);
 	if (!e || pxd_envelope_send(&in->sends, e, &answer, rank) < 0)
 		pxd_fail(in->d, PXD_EXIT_INTERNAL, "cannot answer the FIN of rank %u", f->src);

@@ -37,11 +37,10 @@ static bool worth_saying(const struct pxd_life *v)
 	return v->reconnects < 8 || (v->reconnects & (v->reconnects - 1)) == 0;
 }
 
-void pxd_life_up(struct pxd_life *v, const struct pxd *d, const char *name, const char *peer)
+void pxd_life_up(struct pxd_life *v, const char *name, const char *peer)
 {
 	uint64_t now = px_now_ns();
 
-	(void)d;
 	if (v->state == PXD_LINK_INTERRUPTED) {
 		v->reconnects++;
 		if (worth_saying(v))

@@ -10,7 +10,7 @@
 void pxd_life_name(const struct pxd *d, int from, int to, int stream, char *text, size_t cap);
 /* pxd_life_up: a connection stands. pxd_life_down: it is gone; progress is any number that grows with frames that went through;
  * broken: the peer broke the protocol. false: pxd_fail has been called. Both log, not at the rate of a flapping link. */
-void pxd_life_up(struct pxd_life *v, const struct pxd *d, const char *name, const char *peer);
+void pxd_life_up(struct pxd_life *v, const char *name, const char *peer);
 bool pxd_life_down(struct pxd_life *v, struct pxd *d, const char *name, const char *why, uint64_t progress, bool broken);
 /* pxd_life_tick: regularly. What to do: */
 enum pxd_life_do { PXD_LIFE_NOTHING, PXD_LIFE_PING, PXD_LIFE_CUT, PXD_LIFE_DEAD };
