@@ -350,8 +350,12 @@ int pxd_conn_say(struct pxd_conn *c, const uint8_t *head, size_t nhead, const ui
 {
 	if (c->dead || c->closing)
 		return PX_ECLOSED;
-	if (px_buf_append(&c->said, head, nhead) < 0 || (nbody && px_buf_append(&c->said, body, nbody) < 0))
+	/* Both or neither: half a frame would break the stream. */
+	if (px_buf_reserve(&c->said, nhead + nbody, NULL) < 0)
 		return PX_ENOMEM;
+	px_buf_append(&c->said, head, nhead);
+	if (nbody)
+		px_buf_append(&c->said, body, nbody);
 	if (c->connecting || c->shaking)
 		return PX_OK;
 	/* An error shows at the next turn, so that ops->lost never comes from within the owner's own call. */
