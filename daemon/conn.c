@@ -24,7 +24,7 @@
 #include "via.h"
 #include "wait.h"
 
-#define TURN_BYTES (4u << 20)
+#define TURN_BYTES    (4u << 20)
 #define IOV_MAX_DELAY 64
 
 /* Bytes on their emulated way. */
@@ -89,12 +89,14 @@ static void peer_name(struct pxd_conn *c)
 	socklen_t len = sizeof a;
 	int one = 1;
 
-	setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one); /* frames leave when they are flushed */
+	setsockopt(
+		c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one); /* frames leave when they are flushed */
 	if (getpeername(c->fd, (struct sockaddr *)&a, &len) == 0)
 		pxd_conn_name(c, (struct sockaddr *)&a, len);
 }
 
-struct pxd_conn *pxd_conn_new(uv_loop_t *loop, int fd, bool connecting, const struct pxd_conn_ops *ops, void *owner)
+struct pxd_conn *pxd_conn_new(
+	uv_loop_t *loop, int fd, bool connecting, const struct pxd_conn_ops *ops, void *owner)
 {
 	struct pxd_conn *c = calloc(1, sizeof *c);
 
@@ -221,7 +223,11 @@ static void delay_arm(struct pxd_delay *d)
 	if (px_list_empty(&d->chunks) || uv_is_active((uv_handle_t *)&d->timer))
 		return;
 	due = px_list_entry(d->chunks.next, struct chunk, l)->due;
-	uv_timer_start(&d->timer, on_delay, due <= now ? 0 : due - now < 2000000u ? 1 : (due - now) / 1000000u, 0);
+	uv_timer_start(&d->timer, on_delay,
+		due <= now             ? 0
+		: due - now < 2000000u ? 1
+				       : (due - now) / 1000000u,
+		0);
 }
 
 /* Give the chunks whose time has come by `now` to the socket. 1, 0 when it is full, -1 when it is broken. */
@@ -276,7 +282,8 @@ static ssize_t delay_writev(struct pxd_conn *c, const struct iovec *v, int n)
 	size_t sum = 0;
 
 	for (int i = 0; i < n && d->bytes < d->most; i++) {
-		size_t len = v[i].iov_len < 16384 ? v[i].iov_len : 16384; /* in small pieces, for an even rate */
+		size_t len =
+			v[i].iov_len < 16384 ? v[i].iov_len : 16384; /* in small pieces, for an even rate */
 		struct chunk *k = malloc(sizeof *k + len);
 
 		if (!k)
@@ -294,7 +301,8 @@ static ssize_t delay_writev(struct pxd_conn *c, const struct iovec *v, int n)
 		if (len < v[i].iov_len)
 			break;
 	}
-	delay_arm(d); /* it is sent at the next turn, so that ops->lost never comes from within the owner's own call */
+	delay_arm(
+		d); /* it is sent at the next turn, so that ops->lost never comes from within the owner's own call */
 	return (ssize_t)sum;
 }
 
@@ -422,7 +430,8 @@ static void read_turn(struct pxd_conn *c)
 {
 	size_t sum = 0;
 
-	while (!c->dead && !c->closing && !c->shaking && (sum < TURN_BYTES || (c->tls && pxd_tls_pending(c->tls)))) {
+	while (!c->dead && !c->closing && !c->shaking &&
+		(sum < TURN_BYTES || (c->tls && pxd_tls_pending(c->tls)))) {
 		uint8_t *base = NULL;
 		size_t room = 0;
 		ssize_t n;
@@ -453,8 +462,8 @@ static void shake(struct pxd_conn *c)
 			c->ops->ready(c);
 	} else if (rc != PXD_TLS_WANT_READ && rc != PXD_TLS_WANT_WRITE) {
 		lost(c, rc == PXD_TLS_EOF ? "the peer closed the connection in the TLS handshake"
-			: c->tls	     ? pxd_tls_why(c->tls)
-					     : "out of memory");
+			: c->tls          ? pxd_tls_why(c->tls)
+					  : "out of memory");
 	}
 }
 

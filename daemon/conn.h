@@ -27,7 +27,8 @@ struct pxd_delay;
 
 struct pxd_conn_ops {
 	void (*ready)(struct pxd_conn *c); /* connected, or the TLS handshake is through; may be NULL */
-	void (*room)(struct pxd_conn *c, uint8_t **base, size_t *n); /* where the next bytes go; n = 0 is not allowed */
+	void (*room)(struct pxd_conn *c, uint8_t **base,
+		size_t *n); /* where the next bytes go; n = 0 is not allowed */
 	void (*got)(struct pxd_conn *c, uint8_t *base, size_t n);
 	void (*writable)(struct pxd_conn *c); /* after pxd_conn_writev gave 0; may be NULL */
 	void (*lost)(struct pxd_conn *c, const char *why);
@@ -41,18 +42,19 @@ struct pxd_conn {
 	struct pxd_tls *tls;
 	struct pxd_delay *delay; /* emulated wide area */
 	bool connecting, shaking, want_write, tls_wants_write, shut, shut_done, closing, dead;
-	struct px_buf said;   /* control bytes that the socket has not taken yet */
-	pid_t pid;            /* of the command that is the transport, 0 = none */
-	uint64_t heard;       /* px_now_ns of the last byte */
-	uint64_t in, out;     /* bytes */
-	uint64_t writes;      /* system calls that wrote */
-	char peer[80];        /* "127.0.0.1:31000" */
+	struct px_buf said; /* control bytes that the socket has not taken yet */
+	pid_t pid;          /* of the command that is the transport, 0 = none */
+	uint64_t heard;     /* px_now_ns of the last byte */
+	uint64_t in, out;   /* bytes */
+	uint64_t writes;    /* system calls that wrote */
+	char peer[80];      /* "127.0.0.1:31000" */
 	char why[200];
 };
 
 /* pxd_conn_new: takes fd (nonblocking), also on error. connecting: its connect is under way, ops->ready follows. NULL: out of
  * memory. Reading starts at once, or when connected. */
-struct pxd_conn *pxd_conn_new(uv_loop_t *loop, int fd, bool connecting, const struct pxd_conn_ops *ops, void *owner);
+struct pxd_conn *pxd_conn_new(
+	uv_loop_t *loop, int fd, bool connecting, const struct pxd_conn_ops *ops, void *owner);
 /* pxd_conn_name: a is the peer's address; for who has hung up before it could be asked for. */
 struct sockaddr;
 void pxd_conn_name(struct pxd_conn *c, const struct sockaddr *a, unsigned len);

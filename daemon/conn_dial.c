@@ -87,8 +87,8 @@ static void accepted(struct pxd_dial *dial, const struct px_hello *hello)
 
 	if (pxd_hand_judge(d, c, &dial->pre, hello, why, sizeof why) < 0) {
 		pxd_hand_put_refuse(c, why);
-		snprintf(text, sizeof text, "the answer of site %s (%s) does not fit: %s", pxd_site_name(d, dial->peer),
-			c->peer, why);
+		snprintf(text, sizeof text, "the answer of site %s (%s) does not fit: %s",
+			pxd_site_name(d, dial->peer), c->peer, why);
 		hopeless(dial, text);
 		return;
 	}
@@ -195,7 +195,8 @@ static void hand_got(struct pxd_conn *c, uint8_t *base, size_t n)
 	if (rc == PX_ESHORT)
 		return;
 	if (rc == PX_EVERSION) {
-		snprintf(text, sizeof text, "site %s at %s: %s", pxd_site_name(dial->d, dial->peer), c->peer, reason);
+		snprintf(text, sizeof text, "site %s at %s: %s", pxd_site_name(dial->d, dial->peer), c->peer,
+			reason);
 		hopeless(dial, text);
 	} else if (rc < 0) {
 		/* Not PACX: perhaps something else has the port for the moment. The status line shows it. */
@@ -203,8 +204,8 @@ static void hand_got(struct pxd_conn *c, uint8_t *base, size_t n)
 		drop(dial, text);
 		next_address(dial);
 	} else if (type == PX_F_REFUSE) {
-		snprintf(text, sizeof text, "site %s (%s) refused us: %s", pxd_site_name(dial->d, dial->peer), c->peer,
-			reason);
+		snprintf(text, sizeof text, "site %s (%s) refused us: %s", pxd_site_name(dial->d, dial->peer),
+			c->peer, reason);
 		hopeless(dial, text);
 	} else {
 		accepted(dial, &hello);
@@ -221,7 +222,9 @@ static void hand_lost(struct pxd_conn *c, const char *why)
 	next_address(dial);
 }
 
-static const struct pxd_conn_ops hand_ops = { .ready = hand_ready, .room = hand_room, .got = hand_got, .lost = hand_lost };
+static const struct pxd_conn_ops hand_ops = {
+	.ready = hand_ready, .room = hand_room, .got = hand_got, .lost = hand_lost
+};
 
 /* A new connection for a link that was up has to come about in time for another attempt, when this one meets silence. */
 static unsigned limit_ms(const struct pxd_dial *dial)
@@ -246,7 +249,8 @@ static bool watch(struct pxd_dial *dial, int fd, pid_t pid)
 	dial->conn->pid = pid;
 	uv_timer_start(&dial->timer, on_limit, limit_ms(dial), 0);
 	if (pid) {
-		snprintf(dial->conn->peer, sizeof dial->conn->peer, "command to %.50s:%d", dial->host, dial->port);
+		snprintf(dial->conn->peer, sizeof dial->conn->peer, "command to %.50s:%d", dial->host,
+			dial->port);
 		way_open(dial);
 	}
 	return true;
@@ -257,8 +261,9 @@ static bool watch(struct pxd_dial *dial, int fd, pid_t pid)
 static void source_port(const struct pxd_dial *dial, int fd, int family)
 {
 	int streams = dial->opts->streams > 0 ? dial->opts->streams : 8, one = 1;
-	uint16_t port = htons((uint16_t)(dial->opts->source_port + dial->pre.stream +
-					  (dial->attempts % 2 + (dial->pre.reversed ? 2 : 0)) * (unsigned)streams));
+	uint16_t port =
+		htons((uint16_t)(dial->opts->source_port + dial->pre.stream +
+				 (dial->attempts % 2 + (dial->pre.reversed ? 2 : 0)) * (unsigned)streams));
 	struct sockaddr_in a4 = { .sin_family = AF_INET, .sin_port = port };
 	struct sockaddr_in6 a6 = { .sin6_family = AF_INET6, .sin6_port = port, .sin6_addr = in6addr_any };
 
@@ -317,7 +322,8 @@ static void on_resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *list
 	dial->resolving = false;
 	if (status < 0 && dial->running && !dial->closed) {
 		snprintf(text, sizeof text, "cannot find the address of %.90s: %s",
-			dial->proxy.kind != PXD_PROXY_NONE ? dial->proxy.host : dial->host, uv_strerror(status));
+			dial->proxy.kind != PXD_PROXY_NONE ? dial->proxy.host : dial->host,
+			uv_strerror(status));
 		drop(dial, text);
 	}
 	dial->list = dial->at = status < 0 ? NULL : list;
@@ -356,8 +362,8 @@ static void attempt(struct pxd_dial *dial)
 	}
 	snprintf(port, sizeof port, "%d", proxy ? dial->proxy.port : dial->port);
 	dial->resolve.data = dial;
-	rc = uv_getaddrinfo(&dial->d->loop, &dial->resolve, on_resolved, proxy ? dial->proxy.host : dial->host, port,
-		&hints);
+	rc = uv_getaddrinfo(&dial->d->loop, &dial->resolve, on_resolved,
+		proxy ? dial->proxy.host : dial->host, port, &hints);
 	if (rc < 0) {
 		drop(dial, uv_strerror(rc));
 		again(dial);
@@ -399,7 +405,8 @@ int pxd_dial_init(struct pxd_dial *dial, struct pxd *d, const struct px_preamble
 	dial->port = g->port;
 	dial->pause_ms = PAUSE_MIN_MS;
 	if (dial->opts->relay) {
-		if (endpoint_parse(dial->opts->relay, dial->relay_host, sizeof dial->relay_host, &dial->port) < 0)
+		if (endpoint_parse(
+			    dial->opts->relay, dial->relay_host, sizeof dial->relay_host, &dial->port) < 0)
 			return PX_EINVAL;
 		dial->host = dial->relay_host;
 	}

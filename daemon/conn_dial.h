@@ -28,7 +28,8 @@ struct pxd_dial {
 	struct addrinfo *list, *at;
 	uv_timer_t timer; /* pause, or the limit of an attempt */
 	unsigned pause_ms, attempts;
-	bool running, closed, was_up; /* was_up: a stream of this link; the owner tells of others than this one */
+	bool running, closed,
+		was_up; /* was_up: a stream of this link; the owner tells of others than this one */
 	uint64_t up_at; /* px_now_ns of the last success */
 	enum { PXD_DIAL_CONNECT, PXD_DIAL_PROXY, PXD_DIAL_SECURE, PXD_DIAL_HELLO } phase;
 	struct pxd_proxy proxy;

@@ -18,10 +18,14 @@
  * terminals obey). */
 static size_t utf8_length(const uint8_t *in, size_t n)
 {
-	size_t k = in[0] >= 0xc2 && in[0] <= 0xdf ? 2 : in[0] >= 0xe0 && in[0] <= 0xef ? 3 : in[0] >= 0xf0 && in[0] <= 0xf4 ? 4 : 0;
+	size_t k = in[0] >= 0xc2 && in[0] <= 0xdf   ? 2
+		   : in[0] >= 0xe0 && in[0] <= 0xef ? 3
+		   : in[0] >= 0xf0 && in[0] <= 0xf4 ? 4
+						    : 0;
 
-	if (k == 0 || k > n || (in[0] == 0xc2 && in[1] < 0xa0) || (in[0] == 0xe0 && in[1] < 0xa0) || (in[0] == 0xf0 && in[1] < 0x90) ||
-		(in[0] == 0xed && in[1] > 0x9f) || (in[0] == 0xf4 && in[1] > 0x8f))
+	if (k == 0 || k > n || (in[0] == 0xc2 && in[1] < 0xa0) || (in[0] == 0xe0 && in[1] < 0xa0) ||
+		(in[0] == 0xf0 && in[1] < 0x90) || (in[0] == 0xed && in[1] > 0x9f) ||
+		(in[0] == 0xf4 && in[1] > 0x8f))
 		return 0;
 	for (size_t i = 1; i < k; i++)
 		if ((in[i] & 0xc0) != 0x80)
@@ -117,8 +121,8 @@ size_t pxd_hand_want(const struct pxd_hand *h)
 	return whole > h->n ? whole - h->n : 1;
 }
 
-int pxd_hand_judge(struct pxd *d, struct pxd_conn *c, const struct px_preamble *p, const struct px_hello *hello,
-	char *why, size_t cap)
+int pxd_hand_judge(struct pxd *d, struct pxd_conn *c, const struct px_preamble *p,
+	const struct px_hello *hello, char *why, size_t cap)
 {
 	int peer = p->from == d->self ? p->to : p->from, rc = px_hello_check(&d->hello, hello, why, cap);
 	int gateway = p->from == d->self ? p->to_gateway : p->from_gateway;
@@ -145,7 +149,8 @@ int pxd_hand_judge(struct pxd *d, struct pxd_conn *c, const struct px_preamble *
 	}
 	if (hello->gateways != s->ngateways || hello->gateway != gateway || hello->stream != p->stream) {
 		snprintf(why, cap,
-			"site %s speaks for gateway %u of %u, but gateway %d of %d was expected; use the same hostfile on "
+			"site %s speaks for gateway %u of %u, but gateway %d of %d was expected; use the "
+			"same hostfile on "
 			"all sites",
 			hello->name, hello->gateway, hello->gateways, gateway, s->ngateways);
 		return PX_ESITE;
@@ -186,10 +191,12 @@ void pxd_hand_options(struct pxd *d, struct pxd_conn *c, const struct px_preambl
 	static bool said;
 
 	if (o->congestion &&
-		setsockopt(c->fd, IPPROTO_TCP, TCP_CONGESTION, o->congestion, (socklen_t)strlen(o->congestion)) < 0 &&
+		setsockopt(c->fd, IPPROTO_TCP, TCP_CONGESTION, o->congestion,
+			(socklen_t)strlen(o->congestion)) < 0 &&
 		!said) {
 		said = true;
-		px_log(PX_LOG_WARN, "congestion control %s is not to be had here (%s): the system's own is used",
+		px_log(PX_LOG_WARN,
+			"congestion control %s is not to be had here (%s): the system's own is used",
 			o->congestion, strerror(errno));
 	}
 	if ((o->emulate_latency_us > 0 || o->emulate_rate > 0) &&

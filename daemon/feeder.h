@@ -8,8 +8,8 @@
 #define PXD_FEEDER_H
 
 struct pxd_feeder {
-	int from, to;     /* descriptors; to is closed at the end; from = -1: only the first line */
-	const char *fifo; /* opened here, which blocks until the rank opens it */
+	int from, to;      /* descriptors; to is closed at the end; from = -1: only the first line */
+	const char *fifo;  /* opened here, which blocks until the rank opens it */
 	const char *first; /* a line to be written before everything else, NULL = none */
 };
 

@@ -21,8 +21,8 @@ static socklen_t address(const struct pxd *d, struct sockaddr_un *a)
 		snprintf(hash + 2 * i, 3, "%02x", d->jobhash[i]);
 	memset(a, 0, sizeof *a);
 	a->sun_family = AF_UNIX;
-	n = snprintf(a->sun_path + 1, sizeof a->sun_path - 1, "pacx-%u-%s-%d-%d", (unsigned)getuid(), hash, d->self,
-		d->gateway);
+	n = snprintf(a->sun_path + 1, sizeof a->sun_path - 1, "pacx-%u-%s-%d-%d", (unsigned)getuid(), hash,
+		d->self, d->gateway);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 
@@ -35,7 +35,9 @@ static void on_poll(uv_poll_t *p, int status, int events)
 		struct cmsghdr align;
 		char room[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
 	} control;
-	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
+	struct msghdr m = {
+		.msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
+	};
 	struct px_preamble pre;
 	bool ours = false;
 	int fd = -1, extra;

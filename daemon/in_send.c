@@ -28,9 +28,9 @@ struct part {
 };
 
 struct pxd_in_long {
-	struct px_list l;           /* in sends->active while `sent` is not empty */
-	struct px_list pull_l;      /* in rank->pulling */
-	struct px_list here, sent;  /* parts: waiting, in order of their index; under way */
+	struct px_list l;          /* in sends->active while `sent` is not empty */
+	struct px_list pull_l;     /* in rank->pulling */
+	struct px_list here, sent; /* parts: waiting, in order of their index; under way */
 	struct pxd_in_path *path;
 	uint64_t key, total, nsegs;
 	uint64_t arrived, next, done; /* segments: come, to be sent next, received */
@@ -141,7 +141,8 @@ static uint64_t key_of(uint32_t src, uint32_t msg)
 	return (uint64_t)src << 32 | msg;
 }
 
-static struct pxd_in_long *long_new(struct pxd_sends *s, const struct px_frame *f, struct pxd_in_path *p, int rank)
+static struct pxd_in_long *long_new(
+	struct pxd_sends *s, const struct px_frame *f, struct pxd_in_path *p, int rank)
 {
 	struct pxd_in_long *m = calloc(1, sizeof *m);
 
@@ -255,7 +256,8 @@ static enum pxd_credit_kind credit_of(const struct px_frame *f)
 	return f->flags & PX_FF_RESERVE ? PXD_CREDIT_RESERVE : PXD_CREDIT_DATA;
 }
 
-int pxd_sends_seg(struct pxd_sends *s, struct pxd_in_path *path, const struct px_frame *f, struct pxd_seg *seg, int rank)
+int pxd_sends_seg(struct pxd_sends *s, struct pxd_in_path *path, const struct px_frame *f,
+	struct pxd_seg *seg, int rank)
 {
 	struct pxd_in_long *m = px_map_get(s->longs, key_of(f->src, f->msg));
 	struct part *p;
@@ -282,7 +284,8 @@ int pxd_sends_seg(struct pxd_sends *s, struct pxd_in_path *path, const struct px
 	for (at = m->here.prev; at != &m->here; at = at->prev)
 		if (px_list_entry(at, struct part, l)->index <= p->index)
 			break;
-	if (m->total != f->total || m->seg != f->seg || m->rank != rank || m->path != path || p->index < m->next ||
+	if (m->total != f->total || m->seg != f->seg || m->rank != rank || m->path != path ||
+		p->index < m->next ||
 		(at != &m->here && px_list_entry(at, struct part, l)->index == p->index)) {
 		pxd_seg_put(seg);
 		free(p);

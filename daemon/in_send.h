@@ -21,7 +21,7 @@
 
 /* Envelopes that may wait for one rank: far more than credit and the windows of its synchronous sends let come. */
 #define PXD_HELD_MAX (1u << 18)
-#define PXD_PULLS 8 /* messages of a rank for which the writer has been told at a time */
+#define PXD_PULLS    8 /* messages of a rank for which the writer has been told at a time */
 
 /* One native message of header and body on its way to a rank. */
 struct pxd_envelope {
@@ -67,7 +67,8 @@ int pxd_envelope_send(struct pxd_sends *s, struct pxd_envelope *e, const struct 
 
 /* pxd_sends_seg: a segment for local rank has come through path p; takes seg. 0, PX_ENOMEM, PX_EMPI, PX_EPROTO: it
  * contradicts what is known of its message. */
-int pxd_sends_seg(struct pxd_sends *s, struct pxd_in_path *p, const struct px_frame *f, struct pxd_seg *seg, int rank);
+int pxd_sends_seg(
+	struct pxd_sends *s, struct pxd_in_path *p, const struct px_frame *f, struct pxd_seg *seg, int rank);
 /* pxd_sends_pull: local rank wants message (f->src, f->msg) of f->total bytes under native tag f->local; f->tag = 1: it will never
  * want it. via: gateway of the sender that carries the payload. 0, PX_ENOMEM, PX_EMPI, PX_EPROTO. */
 int pxd_sends_pull(struct pxd_sends *s, const struct px_frame *f, int rank);

@@ -29,9 +29,10 @@
 #include "output.h"
 #include "records.h"
 
-#define FAIL_WAIT_MS 3000 /* from the first failure to SIGTERM for the others: an ABORT tells them sooner, and why */
-#define KILL_WAIT_MS 7000  /* from SIGTERM to SIGKILL for all that is left */
-#define PIPE_WAIT_MS 2000  /* for the end of the pipes when all processes have ended */
+#define FAIL_WAIT_MS                                                                                         \
+	3000 /* from the first failure to SIGTERM for the others: an ABORT tells them sooner, and why */
+#define KILL_WAIT_MS 7000 /* from SIGTERM to SIGKILL for all that is left */
+#define PIPE_WAIT_MS 2000 /* for the end of the pipes when all processes have ended */
 #define SWEEP_MS     100
 #define ORPHAN_TERM  10 /* sweeps with SIGTERM before SIGKILL */
 #define READ_SIZE    65536

@@ -13,13 +13,13 @@
 #include "tcp_state.h"
 #include "wait.h"
 
-#define IOVS         64
-#define AUTO_STREAMS 8      /* the most that `streams: auto` opens */
-#define AUTO_RTT_US  1000   /* on shorter ways one stream fills the pipe */
-#define AUTO_GAIN    1.15   /* what more streams have to bring */
-#define AUTO_AGAIN_NS 60000000000u
+#define IOVS           64
+#define AUTO_STREAMS   8    /* the most that `streams: auto` opens */
+#define AUTO_RTT_US    1000 /* on shorter ways one stream fills the pipe */
+#define AUTO_GAIN      1.15 /* what more streams have to bring */
+#define AUTO_AGAIN_NS  60000000000u
 #define UNHEARD_MIN_NS 5000000000u
-#define BYE_MS 10000 /* so long, at most, a BYE whose fate is unknown is offered again */
+#define BYE_MS         10000 /* so long, at most, a BYE whose fate is unknown is offered again */
 
 static void stream_down(struct pxd_stream *s, const char *why, bool broken);
 
@@ -44,8 +44,8 @@ static void reverse_abort(struct pxd_stream *s)
 	char text[sizeof s->reason];
 
 	pxd_text_clean((uint8_t *)s->reason, s->nreason, text, sizeof text);
-	pxd_fail(s->link->d, s->parser.frame.tag, "site %s ended the job: %s", pxd_site_name(s->link->d, s->link->peer),
-		text[0] ? text : "no reason given");
+	pxd_fail(s->link->d, s->parser.frame.tag, "site %s ended the job: %s",
+		pxd_site_name(s->link->d, s->link->peer), text[0] ? text : "no reason given");
 }
 
 /* A frame on its way back is complete. false: it is malformed. */
@@ -100,7 +100,9 @@ static void stream_got(struct pxd_conn *c, uint8_t *base, size_t n)
 		if (ev == PX_PARSE_BODY)
 			s->crc = px_crc32c(s->crc, base, used);
 		if (ev == PX_PARSE_BODY && s->nreason < sizeof s->reason - 1) {
-			size_t k = sizeof s->reason - 1 - s->nreason < used ? sizeof s->reason - 1 - s->nreason : used;
+			size_t k = sizeof s->reason - 1 - s->nreason < used
+					   ? sizeof s->reason - 1 - s->nreason
+					   : used;
 
 			memcpy(s->reason + s->nreason, base, k);
 			s->nreason += k;
@@ -137,10 +139,9 @@ static void stream_lost(struct pxd_conn *c, const char *why)
 	stream_down(c->owner, why, false);
 }
 
-static const struct pxd_conn_ops stream_ops = { .room = stream_room,
-	.got = stream_got,
-	.writable = stream_writable,
-	.lost = stream_lost };
+static const struct pxd_conn_ops stream_ops = {
+	.room = stream_room, .got = stream_got, .writable = stream_writable, .lost = stream_lost
+};
 
 static void conn_drop(struct pxd_stream *s)
 {
@@ -250,7 +251,8 @@ bool pxd_path_room(const struct pxd_path *l)
 bool pxd_path_room_msg(const struct pxd_path *l)
 {
 	/* Envelopes may use a little more, so that long messages do not keep them out. */
-	return l->nstreams > 0 && held(l) < l->retain + (1u << 20) && l->stream[0]->q.unsent < 2 * PXD_STREAM_HIGH;
+	return l->nstreams > 0 && held(l) < l->retain + (1u << 20) &&
+	       l->stream[0]->q.unsent < 2 * PXD_STREAM_HIGH;
 }
 
 /* The end. */
@@ -302,11 +304,15 @@ bool pxd_path_quiet(const struct pxd_path *l)
 void pxd_path_say_abort(struct pxd_path *l, uint32_t src, int code, const char *why)
 {
 	size_t n = strnlen(why, PXD_REASON - 1);
-	struct px_frame f = {
-		.version = PX_PROTOCOL_VERSION, .type = PX_F_ABORT, .src = src, .tag = code, .body = n, .total = n
-	};
+	struct px_frame f = { .version = PX_PROTOCOL_VERSION,
+		.type = PX_F_ABORT,
+		.src = src,
+		.tag = code,
+		.body = n,
+		.total = n };
 
-	if (l->nstreams > 0 && l->stream[0]->life.state == PXD_LINK_UP && pxd_path_put(l, &f, (const uint8_t *)why) == 0)
+	if (l->nstreams > 0 && l->stream[0]->life.state == PXD_LINK_UP &&
+		pxd_path_put(l, &f, (const uint8_t *)why) == 0)
 		stream_flush(l->stream[0]);
 }
 
@@ -455,7 +461,8 @@ static void streams_grow(struct pxd_path *l, uint64_t now, uint32_t rtt)
 	double rate;
 
 	/* Where the reader dials, too, it would not know of more. */
-	if (l->opts->streams != 0 || l->opts->relay || !l->stream[0]->dials || rtt < AUTO_RTT_US || l->full_since == 0 || now - l->full_since < need)
+	if (l->opts->streams != 0 || l->opts->relay || !l->stream[0]->dials || rtt < AUTO_RTT_US ||
+		l->full_since == 0 || now - l->full_since < need)
 		return;
 	if (l->settled && now - l->settled_at < AUTO_AGAIN_NS)
 		return;
@@ -516,7 +523,8 @@ static bool unheard(struct pxd_stream *s, uint64_t now)
 {
 	uint64_t limit = (uint64_t)s->link->opts->reconnect_ms * 1000000u / 2;
 
-	if (s->acked_at == 0 || !s->conn || s->q.unsent > 0 || s->acked == s->seq || s->acked != s->acked_then) {
+	if (s->acked_at == 0 || !s->conn || s->q.unsent > 0 || s->acked == s->seq ||
+		s->acked != s->acked_then) {
 		s->acked_at = now;
 		s->acked_then = s->acked;
 	}
@@ -594,8 +602,8 @@ int pxd_path_open(struct pxd_path *l, struct pxd *d, int peer, int gateway, size
 	if (rc == 0 && uv_timer_init(&d->loop, &l->tick) < 0)
 		rc = PX_ENOMEM;
 	if (rc < 0) {
-		pxd_fail(d, rc == PX_EINVAL ? PXD_EXIT_CONFIG : PXD_EXIT_INTERNAL, "the link to site %s cannot be set up: %s",
-			pxd_site_name(d, peer), px_strerror(rc));
+		pxd_fail(d, rc == PX_EINVAL ? PXD_EXIT_CONFIG : PXD_EXIT_INTERNAL,
+			"the link to site %s cannot be set up: %s", pxd_site_name(d, peer), px_strerror(rc));
 		return rc;
 	}
 	l->tick.data = l;

@@ -47,13 +47,13 @@ static inline unsigned pxd_codec_slot(int codec)
 /* What both ends of a stream need to stay alive (stream_life.c). */
 struct pxd_life {
 	enum pxd_link_state state;
-	uint64_t since;   /* px_now_ns of the last change */
+	uint64_t since; /* px_now_ns of the last change */
 	uint64_t last_byte, pinged;
 	bool slow;
 	unsigned reconnects;
 	unsigned strikes; /* broken protocol without progress in between */
 	uint64_t progress;
-	char why[200];    /* of the last interruption */
+	char why[200]; /* of the last interruption */
 };
 
 struct pxd_path;
@@ -65,7 +65,7 @@ struct pxd_stream {
 	struct pxd_dial dial;
 	bool dials; /* otherwise the peer does */
 	struct pxd_outq q;
-	uint64_t seq, acked; /* numbers of the last frame put, and of the last acknowledged */
+	uint64_t seq, acked;     /* numbers of the last frame put, and of the last acknowledged */
 	struct px_parser parser; /* of what the reader sends back */
 	uint32_t crc;            /* of that frame so far */
 	char reason[256];
@@ -93,7 +93,7 @@ struct pxd_path {
 	void *owner;
 	/* Compression (pack.c). */
 	struct pxd_auto *choose;
-	unsigned packing;     /* segments with a worker */
+	unsigned packing; /* segments with a worker */
 	size_t packing_bytes;
 	/* Rate of a full link, and the number of streams. */
 	double rate; /* bytes/s, 0 = not known */

@@ -19,12 +19,14 @@
 #include "stream_life.h"
 #include "wait.h"
 
-#define STAGING      65536
-#define STAGING_BULK 4096 /* while segments come: little beyond the next header, as it would have to be copied */
-#define ACK_BYTES    (512u << 10)
-#define ACK_MS       10
-#define LATE_MS      500 /* the out-daemon of this site speaks first: it knows more, and tells the other sites */
-#define SAID_MAX     (256u << 10) /* with more control bytes queued acknowledgements wait: the writer does not read */
+#define STAGING 65536
+#define STAGING_BULK                                                                                         \
+	4096 /* while segments come: little beyond the next header, as it would have to be copied */
+#define ACK_BYTES (512u << 10)
+#define ACK_MS    10
+#define LATE_MS   500 /* the out-daemon of this site speaks first: it knows more, and tells the other sites */
+#define SAID_MAX                                                                                             \
+	(256u << 10) /* with more control bytes queued acknowledgements wait: the writer does not read */
 
 static uint8_t staging[STAGING]; /* parsed at once, so one for all */
 
@@ -122,7 +124,9 @@ void pxd_in_path_pull(struct pxd_in_path *p, const struct px_frame *f)
 void pxd_in_path_say_abort(struct pxd_in_path *p, int code, const char *why)
 {
 	size_t n = strnlen(why, PXD_REASON - 1);
-	struct px_frame f = { .version = PX_PROTOCOL_VERSION, .type = PX_F_ABORT, .tag = code, .body = n, .total = n };
+	struct px_frame f = {
+		.version = PX_PROTOCOL_VERSION, .type = PX_F_ABORT, .tag = code, .body = n, .total = n
+	};
 	uint8_t head[PX_FRAME_SIZE];
 
 	if (p->nstreams == 0 || !p->stream[0]->conn)
@@ -159,7 +163,7 @@ static uint32_t plain_len(const struct px_frame *f)
 static bool in_credit(const struct pxd_in_path *p, const struct px_frame *f)
 {
 	const struct pxd_credit *c = &p->credit[local_rank(p->d, f)];
-	enum pxd_credit_kind k = f->type == PX_F_MSG		 ? PXD_CREDIT_MSG
+	enum pxd_credit_kind k = f->type == PX_F_MSG        ? PXD_CREDIT_MSG
 				 : f->flags & PX_FF_RESERVE ? PXD_CREDIT_RESERVE
 							    : PXD_CREDIT_DATA;
 	uint32_t charge = f->type == PX_F_MSG ? px_msg_charge(f->body) : px_seg_charge(plain_len(f));
@@ -239,7 +243,8 @@ static void seg_done(struct pxd_in_path *p, const struct px_frame *f, struct pxd
 	int rc = pxd_sends_seg(p->sends, p, f, seg, local_rank(p->d, f));
 
 	if (rc == PX_EPROTO)
-		pxd_fail(p->d, PXD_EXIT_PROTOCOL, "site %s broke the protocol: a segment that contradicts another one",
+		pxd_fail(p->d, PXD_EXIT_PROTOCOL,
+			"site %s broke the protocol: a segment that contradicts another one",
 			pxd_site_name(p->d, p->site));
 	else if (rc < 0)
 		pxd_fail(p->d, PXD_EXIT_INTERNAL, "cannot hand a message of site %s to its rank: %s",
@@ -253,7 +258,8 @@ static void on_unpacked(struct pxd_unpack *u)
 
 	p->unpacking--;
 	if (u->rc < 0 && !p->d->failed)
-		pxd_fail(p->d, PXD_EXIT_PROTOCOL, "site %s sent a compressed segment (%s) that does not decompress",
+		pxd_fail(p->d, PXD_EXIT_PROTOCOL,
+			"site %s sent a compressed segment (%s) that does not decompress",
 			pxd_site_name(p->d, p->site), pxd_codec_name(u->f.codec));
 	if (u->rc < 0 || p->closed) {
 		pxd_seg_put(u->out);
@@ -271,7 +277,8 @@ static void seg_take(struct pxd_in_path *p, const struct px_frame *f, struct pxd
 	struct pxd_credit *c = &p->credit[local_rank(p->d, f)];
 	struct pxd_unpack *u;
 
-	c->arrived[f->flags & PX_FF_RESERVE ? PXD_CREDIT_RESERVE : PXD_CREDIT_DATA] += px_seg_charge(plain_len(f));
+	c->arrived[f->flags & PX_FF_RESERVE ? PXD_CREDIT_RESERVE : PXD_CREDIT_DATA] +=
+		px_seg_charge(plain_len(f));
 	if (f->codec == 0) {
 		seg_done(p, f, seg);
 		return;
@@ -332,7 +339,8 @@ static const char *on_end(struct pxd_in_stream *s)
 		if (s->crc != f->check)
 			return "a damaged frame: its checksum is wrong";
 	}
-	if (f->type == PX_F_PING && s->conn && pxd_conn_busy(s->conn) == 0) /* what waits there says the same */
+	if (f->type == PX_F_PING && s->conn &&
+		pxd_conn_busy(s->conn) == 0) /* what waits there says the same */
 		say(s, &pong);
 	if (f->type == PX_F_PING || f->type == PX_F_PONG)
 		return NULL;
@@ -490,7 +498,8 @@ int pxd_in_path_judge(struct pxd_in_path *p, int stream, const struct px_hello *
 		return PX_EPROTO;
 	}
 	if (p->session != 0 && h->session != p->session) {
-		snprintf(why, cap, "site %s is linked to site %s already; was it started twice?", h->name, p->d->hello.name);
+		snprintf(why, cap, "site %s is linked to site %s already; was it started twice?", h->name,
+			p->d->hello.name);
 		return PX_ESITE;
 	}
 	return PX_OK;
@@ -550,7 +559,8 @@ static void on_tick(uv_timer_t *t)
 			break;
 		case PXD_LIFE_DEAD:
 			if (!p->bye)
-				pxd_life_dead(&s->life, p->d, name, p->opts->reconnect_ms, s->dials ? s->dial.why : NULL);
+				pxd_life_dead(&s->life, p->d, name, p->opts->reconnect_ms,
+					s->dials ? s->dial.why : NULL);
 			break;
 		default:
 			break;

@@ -30,7 +30,7 @@ struct pxd_segs {
 
 /* pxd_seg_take: a buffer for len <= PX_SEG_MAX bytes with seg->len = len; NULL: out of memory. */
 struct pxd_seg *pxd_seg_take(struct pxd_segs *pool, uint32_t len);
-void pxd_seg_put(struct pxd_seg *seg); /* NULL is fine */
+void pxd_seg_put(struct pxd_seg *seg);     /* NULL is fine */
 void pxd_segs_fini(struct pxd_segs *pool); /* frees what is free */
 
 #endif

@@ -19,9 +19,9 @@
 #include "wait.h"
 
 #define BACKLOG    128
-#define LINGER_MS  1000  /* a refused peer has this long to read why */
-#define LINGER_MAX 65536 /* and may send this much meanwhile */
-#define PROBE_MS   30000 /* pacxctl has this long for its questions */
+#define LINGER_MS  1000   /* a refused peer has this long to read why */
+#define LINGER_MAX 65536  /* and may send this much meanwhile */
+#define PROBE_MS   30000  /* pacxctl has this long for its questions */
 #define PROBE_MAX  262144 /* and may leave this much of the answers unread */
 #define LOG_BURST  10.0
 #define LOG_PER_S  0.5
@@ -94,8 +94,11 @@ static void on_limit(uv_timer_t *t)
 
 	pxd_of(t->loop)->events++;
 	if (!h->refused && !h->probe)
-		stranger_log(h->listen, "closed a connection from %s: no complete %s within %d s", h->conn->peer,
-			h->conn->shaking ? "TLS handshake" : h->have_pre ? "HELLO" : "preamble",
+		stranger_log(h->listen, "closed a connection from %s: no complete %s within %d s",
+			h->conn->peer,
+			h->conn->shaking ? "TLS handshake"
+			: h->have_pre    ? "HELLO"
+					 : "preamble",
 			PXD_HAND_MS / 1000);
 	half_close(h);
 }
@@ -118,8 +121,10 @@ static void turn_away(struct half *h, const char *what)
 {
 	char text[24];
 
-	pxd_text_clean(h->hand.buf, h->hand.n < sizeof text - 1 ? h->hand.n : sizeof text - 1, text, sizeof text);
-	stranger_log(h->listen, "closed a connection from %s: %s (it begins with \"%s\")", h->conn->peer, what, text);
+	pxd_text_clean(
+		h->hand.buf, h->hand.n < sizeof text - 1 ? h->hand.n : sizeof text - 1, text, sizeof text);
+	stranger_log(h->listen, "closed a connection from %s: %s (it begins with \"%s\")", h->conn->peer,
+		what, text);
 	h->listen->turned_away++;
 	half_close(h);
 }
@@ -170,9 +175,7 @@ static void half_room(struct pxd_conn *c, uint8_t **base, size_t *n)
 	}
 	*base = h->refused ? waste : h->hand.buf + h->hand.n;
 	/* Exactly the preamble: what follows it belongs to TLS, or to another daemon. */
-	*n = h->refused	      ? sizeof waste
-	     : h->have_pre ? pxd_hand_want(&h->hand)
-			   : PX_PREAMBLE_SIZE - h->hand.n;
+	*n = h->refused ? sizeof waste : h->have_pre ? pxd_hand_want(&h->hand) : PX_PREAMBLE_SIZE - h->hand.n;
 }
 
 /* The preamble is known, and this stream is ours. */
@@ -201,11 +204,13 @@ static void preamble_take(struct half *h)
 	if (rc == PX_ESHORT)
 		return;
 	if (rc < 0) {
-		turn_away(h, rc == PX_EVERSION ? "another protocol version" : "what it sent is no PACX preamble");
+		turn_away(h,
+			rc == PX_EVERSION ? "another protocol version" : "what it sent is no PACX preamble");
 		return;
 	}
 	if (memcmp(p->jobhash, d->jobhash, sizeof p->jobhash) != 0) {
-		static const char other[] = "it is of another job; start all sites with the same hostfile and PACX_JOB";
+		static const char other[] =
+			"it is of another job; start all sites with the same hostfile and PACX_JOB";
 
 		if (p->tls)
 			turn_away(h, other);
@@ -215,8 +220,10 @@ static void preamble_take(struct half *h)
 	}
 	self = p->reversed ? p->from : p->to;
 	if (self != d->self || p->from >= d->hosts->nsites || p->to >= d->hosts->nsites ||
-		(p->reversed ? p->from_gateway : p->to_gateway) != d->gateway || p->stream >= PXD_STREAMS_MAX) {
-		turn_away(h, "it wants another site or gateway; use the same hostfile on all sites, with one port for each");
+		(p->reversed ? p->from_gateway : p->to_gateway) != d->gateway ||
+		p->stream >= PXD_STREAMS_MAX) {
+		turn_away(h, "it wants another site or gateway; use the same hostfile on all sites, with one "
+			     "port for each");
 		return;
 	}
 	if (p->kind == PX_PRE_PROBE && (p->reversed || !probe_start(h))) {
@@ -227,7 +234,8 @@ static void preamble_take(struct half *h)
 		rc = pxd_handoff_give(d, h->conn->fd, p);
 		if (rc < 0)
 			stranger_log(h->listen,
-				"cannot hand the connection from %s to the out-daemon of this gateway: %s; both have to run on "
+				"cannot hand the connection from %s to the out-daemon of this gateway: %s; "
+				"both have to run on "
 				"the same node when the peer dials for both directions",
 				h->conn->peer, strerror(-rc));
 		half_close(h);
@@ -293,7 +301,10 @@ static void half_lost(struct pxd_conn *c, const char *why)
 	/* A connection without a byte is a port scan, or a test whether we live. */
 	if (!h->refused && (!h->probe || c->shaking) && (h->hand.n > 0 || h->have_pre))
 		stranger_log(h->listen, "lost a connection from %s before its %s was complete: %s", c->peer,
-			c->shaking ? "TLS handshake" : h->have_pre ? "HELLO" : "preamble", why);
+			c->shaking    ? "TLS handshake"
+			: h->have_pre ? "HELLO"
+				      : "preamble",
+			why);
 	if (c->shaking)
 		h->listen->turned_away++;
 	half_close(h);
@@ -334,7 +345,8 @@ static struct half *half_new(struct pxd_listen *l, int fd)
 	if (l->nhalf >= PXD_HALF_OPEN) {
 		struct half *old = oldest(l);
 
-		stranger_log(l, "closed a connection from %s: %d connections wait for their HELLO, this one longest",
+		stranger_log(l,
+			"closed a connection from %s: %d connections wait for their HELLO, this one longest",
 			old->conn->peer, l->nhalf);
 		l->turned_away++;
 		half_close(old);

@@ -101,8 +101,8 @@ void pxd_out_flow_note(struct pxd_out_flow *o, const struct px_frame *f, int ran
 	n = malloc(sizeof *n);
 	if (n)
 		px_frame_put(f, n->bytes);
-	if (!n || px_n.Isend(n->bytes, PX_FRAME_SIZE, MPI_BYTE, o->d->map.native_of[rank], PX_TAG_DOWN, o->d->map.relay,
-			  &n->req) != MPI_SUCCESS) {
+	if (!n || px_n.Isend(n->bytes, PX_FRAME_SIZE, MPI_BYTE, o->d->map.native_of[rank], PX_TAG_DOWN,
+			  o->d->map.relay, &n->req) != MPI_SUCCESS) {
 		free(n);
 		pxd_fail(o->d, PXD_EXIT_INTERNAL, "cannot send a frame to a rank of this site");
 		return;
@@ -152,7 +152,8 @@ static bool may_leave(const struct pxd_dest *t, const struct px_frame *f)
 	       t->used[PXD_CREDIT_MSG] + px_msg_charge(f->body) <= t->granted[PXD_CREDIT_MSG];
 }
 
-static int envelope_put(struct pxd_out_flow *o, struct pxd_dest *t, const struct px_frame *f, const uint8_t *body)
+static int envelope_put(
+	struct pxd_out_flow *o, struct pxd_dest *t, const struct px_frame *f, const uint8_t *body)
 {
 	if (f->type == PX_F_MSG) {
 		t->used[PXD_CREDIT_MSG] += px_msg_charge(f->body);
@@ -262,7 +263,9 @@ int pxd_out_flow_long(struct pxd_out_flow *o, const struct px_frame *f, int from
 bool pxd_out_flow_pull(struct pxd_out_flow *o, const struct px_frame *f, bool from_rank)
 {
 	struct out_long *m = px_map_get(o->longs, key_of(f->src, f->msg));
-	struct px_frame g = { .version = PX_PROTOCOL_VERSION, .type = PX_F_PULL, .src = f->src, .dst = f->dst, .msg = f->msg };
+	struct px_frame g = {
+		.version = PX_PROTOCOL_VERSION, .type = PX_F_PULL, .src = f->src, .dst = f->dst, .msg = f->msg
+	};
 	int rank = (int)f->src - o->base;
 
 	if (rank < 0 || rank >= o->nlocal || f->dst >= (uint32_t)o->nworld)
@@ -295,7 +298,8 @@ static enum pxd_credit_kind credit_take(struct out_long *m, uint32_t charge)
 {
 	struct pxd_dest *t = m->dest;
 
-	for (enum pxd_credit_kind k = PXD_CREDIT_DATA; k <= (m->pulled ? PXD_CREDIT_RESERVE : PXD_CREDIT_DATA); k++) {
+	for (enum pxd_credit_kind k = PXD_CREDIT_DATA;
+		k <= (m->pulled ? PXD_CREDIT_RESERVE : PXD_CREDIT_DATA); k++) {
 		if (t->used[k] + charge <= t->granted[k]) {
 			t->used[k] += charge;
 			return k;
@@ -317,8 +321,8 @@ static bool receives_post(struct pxd_out_flow *o, struct out_long *m)
 		if (kind == PXD_CREDITS)
 			break;
 		s = pxd_seg_take(&o->segs, len);
-		if (!s || px_n.Irecv(s->data, (int)s->len, MPI_BYTE, m->from, (int)m->f.local, o->d->map.relay,
-				  &m->slot[k].req) != MPI_SUCCESS) {
+		if (!s || px_n.Irecv(s->data, (int)s->len, MPI_BYTE, m->from, (int)m->f.local,
+				  o->d->map.relay, &m->slot[k].req) != MPI_SUCCESS) {
 			pxd_seg_put(s);
 			pxd_fail(o->d, PXD_EXIT_INTERNAL, "a native receive from rank %u failed", m->f.src);
 			return true;

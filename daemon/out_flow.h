@@ -17,27 +17,29 @@
 #define PXD_OUT_AHEAD 4 /* native receives under way per message: one arriving, the others posted */
 
 struct pxd_dest {
-	struct px_list l;       /* in flow->wanting: has messages in `idle` that could go on */
-	struct px_list w;       /* in flow->blocked: has envelopes waiting */
-	struct pxd_path *path;  /* NULL: a local rank */
+	struct px_list l;      /* in flow->wanting: has messages in `idle` that could go on */
+	struct px_list w;      /* in flow->blocked: has envelopes waiting */
+	struct pxd_path *path; /* NULL: a local rank */
 	uint64_t granted[PXD_CREDITS], used[PXD_CREDITS];
 	struct px_list waiting; /* envelopes */
-	struct px_list idle;    /* struct out_long with segments to fetch and none under way, the pulled ones first */
+	struct px_list
+		idle; /* struct out_long with segments to fetch and none under way, the pulled ones first */
 };
 
 struct pxd_out_flow {
 	struct pxd *d;
 	int base, nlocal, nworld; /* ranks */
 	struct pxd_dest *dest;    /* [nworld] */
-	uint32_t *released;       /* [nlocal * nworld] envelopes of a pair that have left, since the rank was told */
-	uint32_t window;          /* px_pair_window */
+	uint32_t
+		*released; /* [nlocal * nworld] envelopes of a pair that have left, since the rank was told */
+	uint32_t window;   /* px_pair_window */
 	struct px_list blocked, wanting;
-	struct px_list busy;      /* struct out_long with native receives under way */
-	struct px_map *longs;     /* src, msg -> struct out_long */
+	struct px_list busy;  /* struct out_long with native receives under way */
+	struct px_map *longs; /* src, msg -> struct out_long */
 	unsigned nlongs, nwaiting;
 	size_t waiting_bytes;
-	struct px_list notes;     /* small native sends to ranks under way */
-	bool *fin;                /* [nlocal] the rank has finished: it takes no notes any more */
+	struct px_list notes; /* small native sends to ranks under way */
+	bool *fin;            /* [nlocal] the rank has finished: it takes no notes any more */
 	struct pxd_segs segs;
 };
 

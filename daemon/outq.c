@@ -14,7 +14,7 @@ struct block {
 	struct px_list l;
 	const uint8_t *base;
 	size_t len, cap;
-	uint64_t last; /* number of the last frame of which a part is here */
+	uint64_t last;       /* number of the last frame of which a part is here */
 	struct pxd_seg *seg; /* NULL: bytes are in mem */
 	uint8_t mem[];
 };

@@ -43,8 +43,8 @@ static void on_work(uv_work_t *w)
 	struct pxd_codec *c = mine();
 
 	if (c)
-		j->n = pxd_codec_pack(c, j->ch.codec, j->ch.level, j->f.elem, j->in->data, j->in->len, j->out->data,
-			j->in->len - 1);
+		j->n = pxd_codec_pack(c, j->ch.codec, j->ch.level, j->f.elem, j->in->data, j->in->len,
+			j->out->data, j->in->len - 1);
 	j->ns = thread_ns() - t;
 }
 
@@ -140,7 +140,8 @@ static void on_unwork(uv_work_t *w)
 	struct pxd_unpack *u = w->data;
 	uint64_t t = thread_ns();
 
-	u->rc = mine() ? pxd_codec_unpack(mine(), u->f.codec, u->f.elem, u->in->data, u->in->len, u->out->data, u->out->len)
+	u->rc = mine() ? pxd_codec_unpack(mine(), u->f.codec, u->f.elem, u->in->data, u->in->len,
+				 u->out->data, u->out->len)
 		       : PX_ENOMEM;
 	u->ns = thread_ns() - t;
 }

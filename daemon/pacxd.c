@@ -176,9 +176,12 @@ static void status_make(void *arg, struct px_buf *b)
 	pxd_stats_quote(b, d->hosts->job_id);
 	pxd_stats_add(b, ",\"site\":");
 	pxd_stats_quote(b, pxd_site_name(d, d->self));
-	pxd_stats_add(b, ",\"role\":\"%s\",\"gateway\":%d,\"version\":\"%s\",\"uptime_s\":%.1f,\"rss_bytes\":%lld,\"buffer_bytes\":%llu",
-		d->role == &pxd_role_out ? "out" : "in", d->gateway, PX_VERSION_TEXT, (double)(px_now_ns() - d->started) / 1e9,
-		(long long)resident * sysconf(_SC_PAGESIZE), (unsigned long long)d->hosts->sites[d->self].buffer);
+	pxd_stats_add(b,
+		",\"role\":\"%s\",\"gateway\":%d,\"version\":\"%s\",\"uptime_s\":%.1f,\"rss_bytes\":%lld,"
+		"\"buffer_bytes\":%llu",
+		d->role == &pxd_role_out ? "out" : "in", d->gateway, PX_VERSION_TEXT,
+		(double)(px_now_ns() - d->started) / 1e9, (long long)resident * sysconf(_SC_PAGESIZE),
+		(unsigned long long)d->hosts->sites[d->self].buffer);
 	d->role->status(d, b);
 	px_buf_append(b, "}", 1);
 }

@@ -38,12 +38,15 @@ struct pxd_role {
 	void (*close)(struct pxd *d);   /* before the loop is closed and the native Finalize */
 	void (*report)(struct pxd *d);  /* statistics records on standard output */
 	void (*farewell)(struct pxd *d, const char *why); /* the job fails: tell the peers, without waiting */
-	void (*status)(struct pxd *d, struct px_buf *b);  /* JSON members for pacxctl, beginning with a comma */
+	void (*status)(
+		struct pxd *d, struct px_buf *b); /* JSON members for pacxctl, beginning with a comma */
 	/* Handshakes, ours and theirs: what our hello says on this stream; whether theirs fits (0, or PX_E... with the reason
 	 * for the peer and the log); and the connection, from here on the role's. */
 	void (*greet)(struct pxd *d, const struct px_preamble *p, struct px_hello *h);
-	int (*judge)(struct pxd *d, const struct px_preamble *p, const struct px_hello *h, char *why, size_t cap);
-	void (*linked)(struct pxd *d, const struct px_preamble *p, struct pxd_conn *c, const struct px_hello *h);
+	int (*judge)(
+		struct pxd *d, const struct px_preamble *p, const struct px_hello *h, char *why, size_t cap);
+	void (*linked)(
+		struct pxd *d, const struct px_preamble *p, struct pxd_conn *c, const struct px_hello *h);
 };
 extern const struct pxd_role pxd_role_out, pxd_role_in;
 

@@ -47,7 +47,8 @@ static const char usage_text[] =
 	"      --form W         start as mpmd (default) or single executable\n"
 	"      --link TEXT      with -n: options of all links, such as 'streams: 4, compress: none'\n"
 	"      --buffer SIZE    with -n: memory of each relay daemon, such as 256MiB\n"
-	"      --key FILE       the job's key (made by pacxctl keygen), when not all sites get it from pacxrun\n"
+	"      --key FILE       the job's key (made by pacxctl keygen), when not all sites get it from "
+	"pacxrun\n"
 	"      --site NAME      start only this site of the hostfile\n"
 	"      --env            with --site: print its environment for a start by hand\n"
 	"      --timeout T      start deadline, such as 120s\n"
@@ -478,8 +479,8 @@ static const char *fifo_make(const struct pxd_hosts *h)
 }
 
 /* key_text: the job's key as text, or NULL when no link needs one. */
-static int key_text(const struct pxd_hosts *h, const struct options *o, char text[PXD_KEY_TEXT], const char **out,
-	char *why, size_t cap)
+static int key_text(const struct pxd_hosts *h, const struct options *o, char text[PXD_KEY_TEXT],
+	const char **out, char *why, size_t cap)
 {
 	uint8_t key[PXD_KEY_SIZE];
 	bool needed;

@@ -28,9 +28,9 @@ struct pxd_start {
 	bool secure;     /* has links with TLS: its daemons need the job's key */
 	bool fifo_stdin; /* global rank 0 reads options.stdin_fifo */
 	bool key_stdin;  /* the start command reads the job's key as the first line of its standard input */
-	bool key_names;  /* Open MPI takes the key to the site's other nodes by its name, if its variable says so */
-	char *command;   /* for /bin/sh -c; NULL = by hand */
-	char **env;      /* NAME=VALUE of PACX_ and the site, NULL-terminated */
+	bool key_names; /* Open MPI takes the key to the site's other nodes by its name, if its variable says so */
+	char *command; /* for /bin/sh -c; NULL = by hand */
+	char **env;    /* NAME=VALUE of PACX_ and the site, NULL-terminated */
 	int nenv;
 	char *preload; /* LD_PRELOAD=... for application ranks */
 };
@@ -49,8 +49,8 @@ void pxd_plan_free(struct pxd_plan *p);
 /* pxd_plan_key: the job's key, for whatever needs one: from `file` (--key), from PACX_KEY or PACX_KEY_FILE, from the
  * `key:` of a site that is here, else a fresh one, which needs that pacxrun starts all sites. *needed: some link has TLS. 0, or
  * PX_ECONF with a sentence in why. */
-int pxd_plan_key(const struct pxd_hosts *h, const char *file, bool starts_all, uint8_t key[PXD_KEY_SIZE], bool *needed,
-	char *why, size_t cap);
+int pxd_plan_key(const struct pxd_hosts *h, const char *file, bool starts_all, uint8_t key[PXD_KEY_SIZE],
+	bool *needed, char *why, size_t cap);
 /* pxd_plan_print: what --check shows. */
 void pxd_plan_print(const struct pxd_hosts *h, const struct pxd_plan *p, FILE *f);
 /* pxd_plan_print_env: "export NAME='VALUE'" lines for a start by hand, and the launcher's command as a

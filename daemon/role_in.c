@@ -83,14 +83,16 @@ static void frame_take(struct in *in, const uint8_t *frame, int len)
 	uint32_t rank;
 
 	if (px_frame_get(frame, (size_t)len, &f) < 0 || (f.type != PX_F_FIN && f.type != PX_F_PULL) ||
-		(rank = (f.type == PX_F_FIN ? f.src : f.dst) - (uint32_t)self->base) >= (uint32_t)in->d->map.nranks) {
+		(rank = (f.type == PX_F_FIN ? f.src : f.dst) - (uint32_t)self->base) >=
+			(uint32_t)in->d->map.nranks) {
 		pxd_fail(in->d, PXD_EXIT_INTERNAL, "malformed frame from a local rank; please report this");
 		return;
 	}
 	if (f.type == PX_F_FIN)
 		fin_take(in, &f, (int)rank);
 	else if (pxd_sends_pull(&in->sends, &f, (int)rank) < 0)
-		pxd_fail(in->d, PXD_EXIT_INTERNAL, "rank %u pulls a message that it cannot have; please report this", f.dst);
+		pxd_fail(in->d, PXD_EXIT_INTERNAL,
+			"rank %u pulls a message that it cannot have; please report this", f.dst);
 }
 
 static bool ring_poll(struct in *in)
@@ -166,14 +168,15 @@ static struct pxd_in_path *path_of(void *owner, int site, int via)
 /* Credit: the buffer in equal parts for each rank and each path; never less than what keeps every pattern going. */
 static void windows_make(struct in *in, uint64_t w[PXD_CREDITS])
 {
-	uint64_t share = in->d->hosts->sites[in->d->self].buffer / (uint64_t)(in->npaths > 0 ? in->npaths : 1) /
-			 (uint64_t)in->d->map.nranks;
+	uint64_t share = in->d->hosts->sites[in->d->self].buffer /
+			 (uint64_t)(in->npaths > 0 ? in->npaths : 1) / (uint64_t)in->d->map.nranks;
 
 	w[PXD_CREDIT_RESERVE] = 2 * PX_SEG_MAX;
-	w[PXD_CREDIT_MSG] = share / 8 < MSG_WINDOW_MIN ? MSG_WINDOW_MIN
+	w[PXD_CREDIT_MSG] = share / 8 < MSG_WINDOW_MIN   ? MSG_WINDOW_MIN
 			    : share / 8 > MSG_WINDOW_MAX ? MSG_WINDOW_MAX
-							   : share / 8;
-	w[PXD_CREDIT_DATA] = share < w[0] + 4 * PX_SEG_MAX ? 2 * PX_SEG_MAX : share - w[0] - w[PXD_CREDIT_RESERVE];
+							 : share / 8;
+	w[PXD_CREDIT_DATA] =
+		share < w[0] + 4 * PX_SEG_MAX ? 2 * PX_SEG_MAX : share - w[0] - w[PXD_CREDIT_RESERVE];
 	if (w[PXD_CREDIT_DATA] > DATA_WINDOW_MAX)
 		w[PXD_CREDIT_DATA] = DATA_WINDOW_MAX;
 	in->bound = (w[0] + w[1] + w[2]) * (uint64_t)in->npaths * (uint64_t)in->d->map.nranks;
@@ -206,7 +209,8 @@ static int paths_open(struct in *in)
 	for (int i = 0; i < in->npaths && rc == 0; i++) {
 		in->path[i]->ended = path_ended;
 		in->path[i]->owner = in;
-		rc = pxd_in_path_open(in->path[i], d, &in->sends, in->path[i]->site, in->path[i]->gateway, window);
+		rc = pxd_in_path_open(
+			in->path[i], d, &in->sends, in->path[i]->site, in->path[i]->gateway, window);
 	}
 	return rc;
 }
@@ -258,7 +262,8 @@ static int in_open(struct pxd *d)
 		in->listening = true;
 	}
 	if (in->npaths > 0)
-		uv_timer_start(&in->deadline, on_deadline, (uint64_t)d->hosts->deadline_start_ms + DEADLINE_EXTRA_MS, 0);
+		uv_timer_start(&in->deadline, on_deadline,
+			(uint64_t)d->hosts->deadline_start_ms + DEADLINE_EXTRA_MS, 0);
 	return pxd_world_start(d, NULL);
 fail:
 	pxd_fail(d, PXD_EXIT_INTERNAL, "the in-daemon cannot start: %s", px_strerror(rc));
@@ -300,7 +305,8 @@ static void in_farewell(struct pxd *d, const char *why)
 
 static struct pxd_in_path *path_at(struct pxd *d, const struct px_preamble *p)
 {
-	return p->to == d->self && p->to_gateway == d->gateway ? path_find(d->state, p->from, p->from_gateway) : NULL;
+	return p->to == d->self && p->to_gateway == d->gateway ? path_find(d->state, p->from, p->from_gateway)
+							       : NULL;
 }
 
 static void in_greet(struct pxd *d, const struct px_preamble *p, struct px_hello *h)
@@ -308,7 +314,8 @@ static void in_greet(struct pxd *d, const struct px_preamble *p, struct px_hello
 	pxd_in_path_greet(path_at(d, p), p->stream, h);
 }
 
-static int in_judge(struct pxd *d, const struct px_preamble *p, const struct px_hello *h, char *why, size_t cap)
+static int in_judge(
+	struct pxd *d, const struct px_preamble *p, const struct px_hello *h, char *why, size_t cap)
 {
 	struct pxd_in_path *path = path_at(d, p);
 
@@ -319,7 +326,8 @@ static int in_judge(struct pxd *d, const struct px_preamble *p, const struct px_
 	return PX_ESITE;
 }
 
-static void in_linked(struct pxd *d, const struct px_preamble *p, struct pxd_conn *c, const struct px_hello *h)
+static void in_linked(
+	struct pxd *d, const struct px_preamble *p, struct pxd_conn *c, const struct px_hello *h)
 {
 	struct in *in = d->state;
 	int missing = 0;
@@ -336,8 +344,8 @@ static void in_status(struct pxd *d, struct px_buf *b)
 	struct in *in = d->state;
 
 	pxd_stats_add(b, ",\"buffer_used\":%llu,\"buffer_bound\":%llu,\"turned_away\":%llu,\"links\":[",
-		(unsigned long long)(in->sends.segs.used_bytes + in->sends.envelope_bytes), (unsigned long long)in->bound,
-		(unsigned long long)in->listen.turned_away);
+		(unsigned long long)(in->sends.segs.used_bytes + in->sends.envelope_bytes),
+		(unsigned long long)in->bound, (unsigned long long)in->listen.turned_away);
 	for (int i = 0; i < in->npaths; i++) {
 		struct pxd_path_view v;
 
@@ -369,11 +377,13 @@ static void in_report(struct pxd *d)
 		pxd_stats_quote(&b, self);
 		pxd_stats_add(&b,
 			",\"messages\":%llu,\"payload_bytes\":%llu,\"wire_bytes\":%llu,\"frames\":%llu,"
-			"\"segment_peak_bytes\":%llu,\"envelope_peak_bytes\":%llu,\"dropped\":%llu,\"reconnects\":%u",
+			"\"segment_peak_bytes\":%llu,\"envelope_peak_bytes\":%llu,\"dropped\":%llu,"
+			"\"reconnects\":%u",
 			(unsigned long long)c->messages, (unsigned long long)c->payload_bytes,
 			(unsigned long long)c->wire_bytes, (unsigned long long)c->frames,
-			(unsigned long long)in->sends.segs.peak_bytes, (unsigned long long)in->sends.envelope_peak,
-			(unsigned long long)in->sends.dropped, v.reconnects);
+			(unsigned long long)in->sends.segs.peak_bytes,
+			(unsigned long long)in->sends.envelope_peak, (unsigned long long)in->sends.dropped,
+			v.reconnects);
 		if (d->hosts->sites[d->self].ngateways > 1)
 			pxd_stats_add(&b, ",\"gateway\":%d", d->gateway);
 		pxd_stats_codecs(&b, c);
@@ -385,5 +395,5 @@ static void in_report(struct pxd *d)
 	px_buf_fini(&b);
 }
 
-const struct pxd_role pxd_role_in = { in_open, in_poll, in_done, in_pending, in_close, in_report, in_farewell, in_status,
-	in_greet, in_judge, in_linked };
+const struct pxd_role pxd_role_in = { in_open, in_poll, in_done, in_pending, in_close, in_report, in_farewell,
+	in_status, in_greet, in_judge, in_linked };

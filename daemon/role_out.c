@@ -62,10 +62,11 @@ static void missing_list(struct out *o, char *text, size_t cap)
 			continue;
 		dial = &o->path[i].stream[0]->dial;
 		if (!o->path[i].stream[0]->dials)
-			n += (size_t)snprintf(text + n, cap - n, "%s%s (it has to dial us)", n ? ", " : "", s->name);
+			n += (size_t)snprintf(
+				text + n, cap - n, "%s%s (it has to dial us)", n ? ", " : "", s->name);
 		else
-			n += (size_t)snprintf(text + n, cap - n, "%s%s at %s:%d (%s)", n ? ", " : "", s->name, dial->host,
-				dial->port, dial->why[0] ? dial->why : "no answer yet");
+			n += (size_t)snprintf(text + n, cap - n, "%s%s at %s:%d (%s)", n ? ", " : "", s->name,
+				dial->host, dial->port, dial->why[0] ? dial->why : "no answer yet");
 	}
 }
 
@@ -110,8 +111,10 @@ static void path_frame(void *owner, struct pxd_path *l, const struct px_frame *f
 {
 	struct out *o = owner;
 
-	if (f->type == PX_F_CREDIT ? !pxd_out_flow_credit(&o->flow, l, f) : !pxd_out_flow_pull(&o->flow, f, false))
-		pxd_fail(o->d, PXD_EXIT_PROTOCOL, "site %s broke the protocol: a frame of type %d for ranks that do not fit",
+	if (f->type == PX_F_CREDIT ? !pxd_out_flow_credit(&o->flow, l, f)
+				   : !pxd_out_flow_pull(&o->flow, f, false))
+		pxd_fail(o->d, PXD_EXIT_PROTOCOL,
+			"site %s broke the protocol: a frame of type %d for ranks that do not fit",
 			pxd_site_name(o->d, l->peer), f->type);
 }
 
@@ -140,7 +143,9 @@ static void message_take(struct out *o, const struct px_frame *f, const uint8_t 
 static void fin_take(struct out *o, const struct px_frame *f)
 {
 	uint32_t rank = f->src - (uint32_t)o->d->hosts->sites[o->d->self].base;
-	struct px_frame answer = { .version = PX_PROTOCOL_VERSION, .type = PX_F_FIN, .src = f->src, .dst = f->src };
+	struct px_frame answer = {
+		.version = PX_PROTOCOL_VERSION, .type = PX_F_FIN, .src = f->src, .dst = f->src
+	};
 
 	if (rank >= (uint32_t)o->d->map.nranks || o->flow.fin[rank]) {
 		pxd_fail(o->d, PXD_EXIT_INTERNAL, "unexpected FIN of rank %u", f->src);
@@ -252,7 +257,8 @@ static void abort_poll(struct out *o)
 
 static bool leave_poll(struct out *o)
 {
-	if (o->leaving || !o->running || o->nfin < o->d->map.nranks || !pxd_out_flow_empty(&o->flow) || o->aborted)
+	if (o->leaving || !o->running || o->nfin < o->d->map.nranks || !pxd_out_flow_empty(&o->flow) ||
+		o->aborted)
 		return false;
 	o->leaving = true;
 	for (int i = 0; i < o->d->hosts->nsites; i++)
@@ -342,14 +348,16 @@ static int handoff_open(struct out *o)
 	o->handoff.owner = o;
 	rc = pxd_handoff_open(&o->handoff, d);
 	if (rc < 0)
-		pxd_fail(d, PXD_EXIT_INTERNAL, "cannot open the local socket between the two daemons: %s", strerror(-rc));
+		pxd_fail(d, PXD_EXIT_INTERNAL, "cannot open the local socket between the two daemons: %s",
+			strerror(-rc));
 	return rc < 0 ? PX_EIO : PX_OK;
 }
 
 static int paths_open(struct out *o)
 {
 	struct pxd *d = o->d;
-	size_t retain = d->hosts->sites[d->self].buffer / 2 / (size_t)(d->hosts->nsites > 1 ? d->hosts->nsites - 1 : 1);
+	size_t retain = d->hosts->sites[d->self].buffer / 2 /
+			(size_t)(d->hosts->nsites > 1 ? d->hosts->nsites - 1 : 1);
 
 	for (int i = 0; i < d->hosts->nsites; i++) {
 		const struct pxd_site *s = &d->hosts->sites[i];
@@ -361,7 +369,8 @@ static int paths_open(struct out *o)
 		l->up = path_up;
 		l->frame = path_frame;
 		l->owner = o;
-		rc = pxd_path_open(l, d, i, d->gateway % s->ngateways, retain < PX_SEG_MAX ? PX_SEG_MAX : retain);
+		rc = pxd_path_open(
+			l, d, i, d->gateway % s->ngateways, retain < PX_SEG_MAX ? PX_SEG_MAX : retain);
 		if (rc < 0)
 			return rc;
 		for (int r = 0; r < s->ranks; r++)
@@ -457,7 +466,8 @@ static void out_greet(struct pxd *d, const struct px_preamble *p, struct px_hell
 	pxd_path_greet(path_of(d, p), p->stream, h);
 }
 
-static int out_judge(struct pxd *d, const struct px_preamble *p, const struct px_hello *h, char *why, size_t cap)
+static int out_judge(
+	struct pxd *d, const struct px_preamble *p, const struct px_hello *h, char *why, size_t cap)
 {
 	struct pxd_path *l = path_of(d, p);
 
@@ -468,7 +478,8 @@ static int out_judge(struct pxd *d, const struct px_preamble *p, const struct px
 	return PX_ESITE;
 }
 
-static void out_linked(struct pxd *d, const struct px_preamble *p, struct pxd_conn *c, const struct px_hello *h)
+static void out_linked(
+	struct pxd *d, const struct px_preamble *p, struct pxd_conn *c, const struct px_hello *h)
 {
 	pxd_path_linked(path_of(d, p), p->stream, c, h);
 }
@@ -520,8 +531,9 @@ static void out_report(struct pxd *d)
 			"\"writes\":%llu,\"streams\":%d,\"reconnects\":%u,\"retained_peak_bytes\":%zu",
 			(unsigned long long)p->count.messages, (unsigned long long)p->count.payload_bytes,
 			(unsigned long long)p->count.wire_bytes, (unsigned long long)p->count.frames,
-			(unsigned long long)(p->writes + (p->stream[0]->conn ? p->stream[0]->conn->writes : 0)), p->nstreams,
-			v.reconnects, v.retained_peak);
+			(unsigned long long)(p->writes +
+					     (p->stream[0]->conn ? p->stream[0]->conn->writes : 0)),
+			p->nstreams, v.reconnects, v.retained_peak);
 		if (d->hosts->sites[d->self].ngateways > 1)
 			pxd_stats_add(&b, ",\"gateway\":%d", d->gateway);
 		pxd_stats_codecs(&b, &p->count);
@@ -537,5 +549,5 @@ static void out_report(struct pxd *d)
 	px_buf_fini(&b);
 }
 
-const struct pxd_role pxd_role_out = { out_open, out_poll, out_done, out_pending, out_close, out_report, out_farewell,
-	out_status, out_greet, out_judge, out_linked };
+const struct pxd_role pxd_role_out = { out_open, out_poll, out_done, out_pending, out_close, out_report,
+	out_farewell, out_status, out_greet, out_judge, out_linked };

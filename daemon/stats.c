@@ -99,10 +99,10 @@ void pxd_stats_codecs(struct px_buf *b, const struct pxd_counters *c)
 	for (int i = 0; i < 2 * PXD_CODEC_KINDS; i++) {
 		if (c->codec[i].segments == 0)
 			continue;
-		pxd_stats_add(b, "%s\"%s\":{\"segments\":%llu,\"in\":%llu,\"out\":%llu,\"ns\":%llu}", first ? "" : ",",
-			pxd_codec_name(i / 2 | (i & 1 ? PXD_CODEC_SHUFFLE : 0)), (unsigned long long)c->codec[i].segments,
-			(unsigned long long)c->codec[i].in, (unsigned long long)c->codec[i].out,
-			(unsigned long long)c->codec[i].ns);
+		pxd_stats_add(b, "%s\"%s\":{\"segments\":%llu,\"in\":%llu,\"out\":%llu,\"ns\":%llu}",
+			first ? "" : ",", pxd_codec_name(i / 2 | (i & 1 ? PXD_CODEC_SHUFFLE : 0)),
+			(unsigned long long)c->codec[i].segments, (unsigned long long)c->codec[i].in,
+			(unsigned long long)c->codec[i].out, (unsigned long long)c->codec[i].ns);
 		first = false;
 	}
 	pxd_stats_add(b, "}");
@@ -118,14 +118,16 @@ void pxd_stats_link(struct px_buf *b, const struct pxd *d, int from, int to, con
 	pxd_stats_add(b, ",\"to\":");
 	pxd_stats_quote(b, pxd_site_name(d, to));
 	pxd_stats_add(b,
-		",\"state\":\"%s\",\"since_s\":%.1f,\"last_byte_s\":%.1f,\"streams\":%d,\"rtt_us\":%u,\"messages\":%llu,"
+		",\"state\":\"%s\",\"since_s\":%.1f,\"last_byte_s\":%.1f,\"streams\":%d,\"rtt_us\":%u,"
+		"\"messages\":%llu,"
 		"\"payload_bytes\":%llu,\"wire_bytes\":%llu",
 		v->state == PXD_LINK_UP && v->slow ? "slow" : pxd_link_state_name(v->state),
-		v->since ? (double)(now - v->since) / 1e9 : 0.0, v->last_byte ? (double)(now - v->last_byte) / 1e9 : 0.0,
-		v->streams, v->rtt_us, (unsigned long long)c->messages, (unsigned long long)c->payload_bytes,
+		v->since ? (double)(now - v->since) / 1e9 : 0.0,
+		v->last_byte ? (double)(now - v->last_byte) / 1e9 : 0.0, v->streams, v->rtt_us,
+		(unsigned long long)c->messages, (unsigned long long)c->payload_bytes,
 		(unsigned long long)c->wire_bytes);
-	pxd_stats_add(b, ",\"queued_bytes\":%zu,\"retained_bytes\":%zu,\"reconnects\":%u,\"rate_Bps\":%.0f", v->queued,
-		v->retained, v->reconnects, rate);
+	pxd_stats_add(b, ",\"queued_bytes\":%zu,\"retained_bytes\":%zu,\"reconnects\":%u,\"rate_Bps\":%.0f",
+		v->queued, v->retained, v->reconnects, rate);
 	pxd_stats_codecs(b, c);
 	pxd_stats_add(b, "}");
 }

@@ -10,11 +10,11 @@
 #include "err.h"
 #include "wait.h"
 
-#define HEARTBEATS 12 /* per reconnect: time */
+#define HEARTBEATS  12 /* per reconnect: time */
 #define BEAT_MIN_MS 200
 #define BEAT_MAX_MS 5000
-#define SLOW_BEATS 2
-#define CUT_BEATS  4
+#define SLOW_BEATS  2
+#define CUT_BEATS   4
 
 const char *pxd_link_state_name(enum pxd_link_state s)
 {
@@ -25,7 +25,8 @@ const char *pxd_link_state_name(enum pxd_link_state s)
 
 void pxd_life_name(const struct pxd *d, int from, int to, int stream, char *text, size_t cap)
 {
-	int n = snprintf(text, cap, "link from site %s to site %s", pxd_site_name(d, from), pxd_site_name(d, to));
+	int n = snprintf(
+		text, cap, "link from site %s to site %s", pxd_site_name(d, from), pxd_site_name(d, to));
 
 	if (stream > 0 && n > 0 && (size_t)n < cap)
 		snprintf(text + n, cap - (size_t)n, " (stream %d)", stream);
@@ -54,14 +55,16 @@ void pxd_life_up(struct pxd_life *v, const char *name, const char *peer)
 	v->slow = false;
 }
 
-bool pxd_life_down(struct pxd_life *v, struct pxd *d, const char *name, const char *why, uint64_t progress, bool broken)
+bool pxd_life_down(
+	struct pxd_life *v, struct pxd *d, const char *name, const char *why, uint64_t progress, bool broken)
 {
 	if (progress != v->progress)
 		v->strikes = 0;
 	v->progress = progress;
 	snprintf(v->why, sizeof v->why, "%s", why);
 	if (broken && ++v->strikes >= PXD_STRIKES) {
-		pxd_fail(d, PXD_EXIT_PROTOCOL, "%s: the peer broke the protocol %u times in a row: %s", name, v->strikes, why);
+		pxd_fail(d, PXD_EXIT_PROTOCOL, "%s: the peer broke the protocol %u times in a row: %s", name,
+			v->strikes, why);
 		return false;
 	}
 	v->state = PXD_LINK_INTERRUPTED;
@@ -71,7 +74,8 @@ bool pxd_life_down(struct pxd_life *v, struct pxd *d, const char *name, const ch
 	return true;
 }
 
-enum pxd_life_do pxd_life_tick(struct pxd_life *v, const struct pxd_conn *c, const char *name, long reconnect_ms)
+enum pxd_life_do pxd_life_tick(
+	struct pxd_life *v, const struct pxd_conn *c, const char *name, long reconnect_ms)
 {
 	uint64_t now = px_now_ns(), beat, silent;
 	long ms = reconnect_ms / HEARTBEATS;
@@ -91,7 +95,8 @@ enum pxd_life_do pxd_life_tick(struct pxd_life *v, const struct pxd_conn *c, con
 		return PXD_LIFE_CUT;
 	if (silent > SLOW_BEATS * beat && !v->slow) {
 		v->slow = true;
-		px_log(PX_LOG_INFO, "%s is slow: nothing has come from the peer for %.1f s", name, (double)silent / 1e9);
+		px_log(PX_LOG_INFO, "%s is slow: nothing has come from the peer for %.1f s", name,
+			(double)silent / 1e9);
 	}
 	/* Not only in silence: a reader to whom a long frame comes slowly has nothing else to say, and would seem dead. */
 	if (now - v->pinged > beat) {
@@ -101,10 +106,12 @@ enum pxd_life_do pxd_life_tick(struct pxd_life *v, const struct pxd_conn *c, con
 	return PXD_LIFE_NOTHING;
 }
 
-void pxd_life_dead(const struct pxd_life *v, struct pxd *d, const char *name, long reconnect_ms, const char *attempt)
+void pxd_life_dead(
+	const struct pxd_life *v, struct pxd *d, const char *name, long reconnect_ms, const char *attempt)
 {
 	pxd_fail(d, PXD_EXIT_LOST,
-		"%s is dead: no connection for %g s (reconnect:); last byte from the peer %.1f s ago; it was interrupted by: %s%s%s",
+		"%s is dead: no connection for %g s (reconnect:); last byte from the peer %.1f s ago; it was "
+		"interrupted by: %s%s%s",
 		name, (double)reconnect_ms / 1000, (double)(px_now_ns() - v->last_byte) / 1e9, v->why,
 		attempt && *attempt ? "; the last attempt met: " : "", attempt ? attempt : "");
 }

@@ -33,15 +33,18 @@ struct pxd_tls *pxd_tls_client(struct pxd_tls_ctx *ctx, int fd, int peer);
 struct pxd_tls *pxd_tls_server(struct pxd_tls_ctx *ctx, int fd);
 void pxd_tls_free(struct pxd_tls *t); /* sends no close_notify; call pxd_tls_shutdown for that */
 
-int pxd_tls_shake(struct pxd_tls *t);                                  /* 0 = done, or want */
-ssize_t pxd_tls_read(struct pxd_tls *t, void *buf, size_t n);          /* > 0, or want */
-ssize_t pxd_tls_writev(struct pxd_tls *t, const struct iovec *v, int n); /* bytes taken > 0, or want. After a want the
+int pxd_tls_shake(struct pxd_tls *t);                         /* 0 = done, or want */
+ssize_t pxd_tls_read(struct pxd_tls *t, void *buf, size_t n); /* > 0, or want */
+ssize_t pxd_tls_writev(
+	struct pxd_tls *t, const struct iovec *v, int n); /* bytes taken > 0, or want. After a want the
 	next call must begin with the same bytes (their address may differ): some of them may have left already, and may even
 	be answered by the peer, before a call reports them */
-bool pxd_tls_pending(const struct pxd_tls *t); /* decrypted bytes are waiting: read without polling the socket */
-void pxd_tls_dry(struct pxd_tls *t, bool dry); /* true: reads take nothing more from the socket, until all has been read */
-void pxd_tls_shutdown(struct pxd_tls *t);      /* try to send close_notify, do not wait */
-int pxd_tls_peer(const struct pxd_tls *t);     /* the site that the handshake has proved, -1 before */
+bool pxd_tls_pending(
+	const struct pxd_tls *t); /* decrypted bytes are waiting: read without polling the socket */
+void pxd_tls_dry(struct pxd_tls *t,
+	bool dry); /* true: reads take nothing more from the socket, until all has been read */
+void pxd_tls_shutdown(struct pxd_tls *t);         /* try to send close_notify, do not wait */
+int pxd_tls_peer(const struct pxd_tls *t);        /* the site that the handshake has proved, -1 before */
 const char *pxd_tls_why(const struct pxd_tls *t); /* after PXD_TLS_ERROR: a sentence for the log */
 
 #endif

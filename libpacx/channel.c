@@ -29,10 +29,11 @@
 #define RING 32
 #define POLL_MAX                                                                                             \
 	8 /* envelopes handled per poll, so that a flood cannot keep a waiter from looking at its own request */
-#define WINDOW      1024 /* segments of one receive posted at once: 1 GiB in the largest size */
-#define WINDOW_SEND 16   /* segments of one send under way at once: the daemon's native MPI keeps a note of each */
-#define LONGS       4    /* long messages per destination whose payload is on its way */
-#define DRAIN_NS    10000000000u /* Finalize waits this long for the daemons */
+#define WINDOW 1024 /* segments of one receive posted at once: 1 GiB in the largest size */
+#define WINDOW_SEND                                                                                          \
+	16         /* segments of one send under way at once: the daemon's native MPI keeps a note of each */
+#define LONGS    4 /* long messages per destination whose payload is on its way */
+#define DRAIN_NS 10000000000u /* Finalize waits this long for the daemons */
 #define ABORT_NS 5000000000u  /* Abort gives the daemons this long to tell the other sites */
 
 struct px_traffic px_sent;
@@ -49,12 +50,12 @@ static int fins; /* daemons that will send nothing more */
 
 /* Sends to one rank of another site. */
 static struct dest {
-	uint32_t out;                    /* envelopes that have not left the out-daemon, as far as it has told */
-	unsigned active;                 /* long messages whose payload is on its way */
-	struct px_req *held, **held_end; /* in order: nothing of them has been sent */
+	uint32_t out;    /* envelopes that have not left the out-daemon, as far as it has told */
+	unsigned active; /* long messages whose payload is on its way */
+	struct px_req *held, **held_end;   /* in order: nothing of them has been sent */
 	struct px_req *later, **later_end; /* announced; the payload has not begun */
-} *dests; /* [nranks of the world] */
-static uint32_t window; /* px_pair_window */
+} * dests;                                 /* [nranks of the world] */
+static uint32_t window;                    /* px_pair_window */
 
 /* Tags of payload segments: a stack of free numbers. */
 static int *tag_free, tag_nfree, tag_made;
@@ -108,7 +109,8 @@ static int xfer_post(struct px_xfer *x, bool sending)
 {
 	int rc = MPI_SUCCESS;
 
-	while (rc == MPI_SUCCESS && x->posted < x->n && x->posted - x->done < (sending ? WINDOW_SEND : WINDOW)) {
+	while (rc == MPI_SUCCESS && x->posted < x->n &&
+		x->posted - x->done < (sending ? WINDOW_SEND : WINDOW)) {
 		uint64_t at = (uint64_t)x->posted * x->seg;
 		uint64_t len = x->total - at < x->seg ? x->total - at : x->seg;
 		MPI_Request *req = &x->req[x->posted];

@@ -118,11 +118,13 @@ static unsigned element_size(MPI_Datatype t, int depth)
 	int *iv;
 	unsigned e = 0;
 
-	if (large_count(t) || px_n.Type_get_envelope(t, &ni, &na, &nd, &comb) != MPI_SUCCESS || depth > 8 || nd > 64)
+	if (large_count(t) || px_n.Type_get_envelope(t, &ni, &na, &nd, &comb) != MPI_SUCCESS || depth > 8 ||
+		nd > 64)
 		return 0;
 	if (comb == MPI_COMBINER_NAMED || nd == 0) {
 		px_n.Type_size(t, &size);
-		if (t == MPI_C_FLOAT_COMPLEX || t == MPI_COMPLEX || t == MPI_C_DOUBLE_COMPLEX || t == MPI_DOUBLE_COMPLEX)
+		if (t == MPI_C_FLOAT_COMPLEX || t == MPI_COMPLEX || t == MPI_C_DOUBLE_COMPLEX ||
+			t == MPI_DOUBLE_COMPLEX)
 			size /= 2;
 		return size == 1 || size == 2 || size == 4 || size == 8 || size == 16 ? (unsigned)size : 0;
 	}

@@ -17,7 +17,7 @@ struct px_type {
 	MPI_Count lb, extent; /* spacing of elements */
 	MPI_Count true_lb, true_extent;
 	uint8_t elem; /* size of its basic elements if all are alike (1 .. 16), else 0; for compression */
-	bool contig; /* n elements are n * size bytes from the buffer address on, in type map order */
+	bool contig;  /* n elements are n * size bytes from the buffer address on, in type map order */
 };
 
 /* px_type_get: information on t, borrowed until t is freed. NULL when t is no valid datatype. */

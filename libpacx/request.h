@@ -60,10 +60,10 @@ struct px_req {
 	enum px_stage stage;
 	struct px_req *hnext; /* in the list of its destination */
 	uint64_t ctx;
-	int dst;          /* global rank */
-	unsigned flags;   /* of its frame */
-	uint16_t via;     /* gateway of the payload */
-	bool counted;     /* it is one of its destination's active long messages */
+	int dst;                /* global rank */
+	unsigned flags;         /* of its frame */
+	uint16_t via;           /* gateway of the payload */
+	bool counted;           /* it is one of its destination's active long messages */
 	uint16_t depth;         /* collectives: wide-area messages in sequence, see frame.h */
 	struct px_sched *sched; /* PX_COLL */
 	struct px_req *also;    /* MPI_Isendrecv: the send, owned; complete only together */

@@ -25,7 +25,8 @@ static void table_make(void)
 static uint32_t crc_table(uint32_t crc, const uint8_t *p, size_t n)
 {
 	for (; n >= 8; p += 8, n -= 8) {
-		uint32_t lo = crc ^ ((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24);
+		uint32_t lo = crc ^ ((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+					    (uint32_t)p[3] << 24);
 
 		crc = table[7][lo & 0xff] ^ table[6][lo >> 8 & 0xff] ^ table[5][lo >> 16 & 0xff] ^
 		      table[4][lo >> 24] ^ table[3][p[4]] ^ table[2][p[5]] ^ table[1][p[6]] ^ table[0][p[7]];
@@ -43,7 +44,8 @@ static uint32_t skip[4][256];
 
 static uint32_t skip_lane(uint32_t crc)
 {
-	return skip[0][crc & 0xff] ^ skip[1][crc >> 8 & 0xff] ^ skip[2][crc >> 16 & 0xff] ^ skip[3][crc >> 24];
+	return skip[0][crc & 0xff] ^ skip[1][crc >> 8 & 0xff] ^ skip[2][crc >> 16 & 0xff] ^
+	       skip[3][crc >> 24];
 }
 
 static void skip_make(void)

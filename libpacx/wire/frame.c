@@ -48,8 +48,8 @@ static bool ranks_valid(const struct px_frame *f)
 /* What only frames of messages carry. */
 static bool message_fields_zero(const struct px_frame *f)
 {
-	return (f->flags & ~PX_FF_CHECK) == 0 && f->elem == 0 && f->offset == 0 && f->ctx == 0 && f->msg == 0 && f->seg == 0 &&
-	       f->depth == 0 && f->local == 0;
+	return (f->flags & ~PX_FF_CHECK) == 0 && f->elem == 0 && f->offset == 0 && f->ctx == 0 &&
+	       f->msg == 0 && f->seg == 0 && f->depth == 0 && f->local == 0;
 }
 
 static bool data_frame(const struct px_frame *f)
@@ -100,8 +100,8 @@ static bool type_valid(const struct px_frame *f)
 	case PX_F_SEG:
 		return ranks_valid(f) && seg_frame_valid(f);
 	case PX_F_ACK:
-		return ranks_valid(f) && (f->flags & ~PX_FF_CHECK) == 0 && f->elem == 0 && f->body == 0 && f->total == 0 &&
-		       f->offset == 0 && f->seg == 0 && f->depth == 0 && f->local == 0;
+		return ranks_valid(f) && (f->flags & ~PX_FF_CHECK) == 0 && f->elem == 0 && f->body == 0 &&
+		       f->total == 0 && f->offset == 0 && f->seg == 0 && f->depth == 0 && f->local == 0;
 	case PX_F_ABORT:
 		return ranks_valid(f) && control_valid(f, 0, PX_CONTROL_MAX);
 	case PX_F_BYE:
@@ -112,11 +112,13 @@ static bool type_valid(const struct px_frame *f)
 			return false;
 		return message_fields_zero(f) && f->body == 0 && f->tag == 0;
 	case PX_F_CREDIT:
-		return ranks_valid(f) && (f->flags & ~PX_FF_CHECK) == 0 && f->elem == 0 && f->body == 0 && f->tag == 0 &&
-		       f->msg == 0 && f->seg == 0 && f->depth == 0 && f->local == 0 && f->src == 0;
+		return ranks_valid(f) && (f->flags & ~PX_FF_CHECK) == 0 && f->elem == 0 && f->body == 0 &&
+		       f->tag == 0 && f->msg == 0 && f->seg == 0 && f->depth == 0 && f->local == 0 &&
+		       f->src == 0;
 	case PX_F_PULL:
-		return ranks_valid(f) && (f->flags & ~PX_FF_CHECK) == 0 && f->elem == 0 && f->body == 0 && f->offset == 0 &&
-		       f->ctx == 0 && (f->tag == 0 || f->tag == 1) && f->depth == 0 && f->total <= INT64_MAX &&
+		return ranks_valid(f) && (f->flags & ~PX_FF_CHECK) == 0 && f->elem == 0 && f->body == 0 &&
+		       f->offset == 0 && f->ctx == 0 && (f->tag == 0 || f->tag == 1) && f->depth == 0 &&
+		       f->total <= INT64_MAX &&
 		       (f->total == 0 ? f->seg == 0 : f->total > PX_INLINE_MAX && seg_valid(f->seg));
 	case PX_F_WORLD:
 		return ranks_valid(f) && control_valid(f, 1, PX_CONTROL_MAX) && f->seq == 0 && f->tag == 0;
@@ -160,7 +162,8 @@ int px_frame_get(const uint8_t *in, size_t len, struct px_frame *f)
 	g.depth = px_get16(in + 72);
 	g.via = px_get16(in + 74);
 	g.local = px_get32(in + 76);
-	if ((g.flags & ~PX_FF_ALL) != 0 || (g.codec != 0 && g.type != PX_F_SEG) || (g.via != 0 && !data_frame(&g) && g.type != PX_F_PULL))
+	if ((g.flags & ~PX_FF_ALL) != 0 || (g.codec != 0 && g.type != PX_F_SEG) ||
+		(g.via != 0 && !data_frame(&g) && g.type != PX_F_PULL))
 		return PX_EPROTO;
 	if (!(g.flags & PX_FF_CHECK) && g.check != 0)
 		return PX_EPROTO;
@@ -176,7 +179,8 @@ int px_frame_check_link(const struct px_frame *f, int reverse)
 	bool here = reverse ? f->type >= PX_F_ABORT : f->type <= PX_F_PONG;
 
 	/* HELLO and REFUSE come before, or never: whoever reads a link finds them out of order by their number. */
-	if (!here || f->type > PX_F_LINK_LAST || f->local != 0 || (f->seq != 0) != counted || f->flags & PX_FF_DATA)
+	if (!here || f->type > PX_F_LINK_LAST || f->local != 0 || (f->seq != 0) != counted ||
+		f->flags & PX_FF_DATA)
 		return PX_EPROTO;
 	return 0;
 }

@@ -32,11 +32,13 @@ enum px_frame_type {
 	PX_F_ACK = 5,    /* synchronous send `msg` of rank dst has been matched by src */
 	PX_F_BYE = 6,    /* no more frames will follow on this link */
 	PX_F_ABORT = 7,  /* tag = exit code, body = reason in UTF-8 */
-	PX_F_PING = 8,     /* heartbeat, both ways: answer with PONG */
+	PX_F_PING = 8,   /* heartbeat, both ways: answer with PONG */
 	PX_F_PONG = 9,
-	PX_F_LINKACK = 10, /* reader -> writer: total = all frames of this stream up to this number have arrived */
-	PX_F_CREDIT = 11,  /* how much may be sent to rank dst, counted from the beginning (PROTOCOL.md, section 6) */
-	PX_F_PULL = 12,    /* rank dst has matched message (src, msg) and wants its payload */
+	PX_F_LINKACK =
+		10, /* reader -> writer: total = all frames of this stream up to this number have arrived */
+	PX_F_CREDIT =
+		11, /* how much may be sent to rank dst, counted from the beginning (PROTOCOL.md, section 6) */
+	PX_F_PULL = 12, /* rank dst has matched message (src, msg) and wants its payload */
 	PX_F_LINK_LAST = 12,
 	/* Inside a site only; a daemon that finds one on a link closes the link. */
 	PX_F_WORLD = 128, /* daemon -> rank: body = px_world */
@@ -46,9 +48,9 @@ enum px_frame_type {
 };
 
 enum px_frame_flags {
-	PX_FF_SYNC = 1 << 0,  /* the sender waits for an ACK */
-	PX_FF_CHECK = 1 << 1, /* `check` is valid */
-	PX_FF_COLL = 1 << 2,  /* belongs to a collective operation (statistics only) */
+	PX_FF_SYNC = 1 << 0,    /* the sender waits for an ACK */
+	PX_FF_CHECK = 1 << 1,   /* `check` is valid */
+	PX_FF_COLL = 1 << 2,    /* belongs to a collective operation (statistics only) */
 	PX_FF_RESERVE = 1 << 3, /* SEG: sent on the credit that is kept for pulled messages */
 	PX_FF_DATA = 1 << 4,    /* inside a site: not an announcement, only the beginning of its payload */
 	PX_FF_ALL = PX_FF_SYNC | PX_FF_CHECK | PX_FF_COLL | PX_FF_RESERVE | PX_FF_DATA,
@@ -101,7 +103,8 @@ static inline uint32_t px_seg_charge(uint32_t len)
  * that what waits there is bounded by some 32 MiB, or by 4 KiB a pair when there are very many. */
 static inline uint32_t px_pair_window(int nlocal, int nremote)
 {
-	uint64_t pairs = (uint64_t)nlocal * (uint64_t)(nremote > 0 ? nremote : 1), w = 16384 / (pairs > 0 ? pairs : 1);
+	uint64_t pairs = (uint64_t)nlocal * (uint64_t)(nremote > 0 ? nremote : 1),
+		 w = 16384 / (pairs > 0 ? pairs : 1);
 
 	return w < 2 ? 2 : w > 64 ? 64 : (uint32_t)w;
 }

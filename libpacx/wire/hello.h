@@ -37,8 +37,9 @@ struct px_hello {
 	int32_t tag_ub;    /* largest tag of the native MPI */
 	uint32_t features; /* bits, all 0 in version 1 */
 	struct px_repr repr;
-	uint64_t session; /* of the path: chosen by its writer; a reader repeats the one it knows, 0 = none yet */
-	uint64_t next;    /* reader: sequence number of the frame that it wants next, 0 = it is the writer */
+	uint64_t
+		session; /* of the path: chosen by its writer; a reader repeats the one it knows, 0 = none yet */
+	uint64_t next; /* reader: sequence number of the frame that it wants next, 0 = it is the writer */
 	char job[PX_JOB_MAX + 1];
 	char name[PX_NAME_MAX + 1];     /* of the site */
 	char vendor[PX_VENDOR_MAX + 1]; /* "Open MPI 4.1.4" */

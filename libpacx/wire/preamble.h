@@ -20,9 +20,9 @@ enum px_preamble_kind {
 
 struct px_preamble {
 	uint8_t kind;
-	uint8_t tls;      /* 1: TLS follows; 0: frames follow */
+	uint8_t tls; /* 1: TLS follows; 0: frames follow */
 	uint8_t reversed; /* 0: the dialler is `from`, the writer of frames; 1: the dialler is `to`, their reader */
-	uint16_t from, to;              /* sites */
+	uint16_t from, to; /* sites */
 	uint16_t from_gateway, to_gateway;
 	uint16_t stream;
 	uint8_t jobhash[PX_JOBHASH_SIZE]; /* SHA-256 of the job id, cut */

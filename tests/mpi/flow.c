@@ -83,8 +83,10 @@ static void slow_beside_fast(void)
 	if (chk_rank == 0) {
 		for (int k = 0; k < n; k++) {
 			chk_fill(p + big * (size_t)k, big, chk_seed(0, k, 2, 0));
-			MPI_Isend(p + big * (size_t)k, (int)big, MPI_BYTE, last, k, MPI_COMM_WORLD, &r[2 * k]);
-			MPI_Isend(p + big * (size_t)k, 700, MPI_BYTE, last, n + k, MPI_COMM_WORLD, &r[2 * k + 1]);
+			MPI_Isend(
+				p + big * (size_t)k, (int)big, MPI_BYTE, last, k, MPI_COMM_WORLD, &r[2 * k]);
+			MPI_Isend(p + big * (size_t)k, 700, MPI_BYTE, last, n + k, MPI_COMM_WORLD,
+				&r[2 * k + 1]);
 		}
 		MPI_Waitall(2 * n, r, MPI_STATUSES_IGNORE);
 	} else if (chk_rank == last) {
@@ -104,7 +106,8 @@ static void slow_beside_fast(void)
 				chk_fill(in, big, chk_seed(chk_rank, k, 2, 0));
 				MPI_Send(in, (int)big, MPI_BYTE, other, 6000, MPI_COMM_WORLD);
 			} else {
-				MPI_Recv(in, (int)big, MPI_BYTE, other, 6000, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+				MPI_Recv(in, (int)big, MPI_BYTE, other, 6000, MPI_COMM_WORLD,
+					MPI_STATUS_IGNORE);
 				CHECK_BYTES(in, big, chk_seed(other, k, 2, 0));
 			}
 		}
@@ -210,7 +213,8 @@ static void buffered(void)
 
 int main(int argc, char **argv)
 {
-	static void (*const pattern[])(void) = { last_first, crossing, slow_beside_fast, flood, triangle, buffered };
+	static void (*const pattern[])(
+		void) = { last_first, crossing, slow_beside_fast, flood, triangle, buffered };
 	long long only;
 
 	chk_begin(&argc, &argv, "flow", 2);

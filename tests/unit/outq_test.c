@@ -18,7 +18,9 @@ static void frame_put_one(struct pxd_outq *q, struct pxd_segs *pool, uint64_t se
 {
 	bool seg = test_random() % 3 == 0;
 	size_t n = seg ? 1 + test_random() % 300000 : test_random() % (PX_INLINE_MAX + 1);
-	struct px_frame f = { .version = 1, .type = seg ? PX_F_SEG : PX_F_MSG, .seq = seq, .body = n, .total = n };
+	struct px_frame f = {
+		.version = 1, .type = seg ? PX_F_SEG : PX_F_MSG, .seq = seq, .body = n, .total = n
+	};
 	uint8_t *w = malloc(PX_FRAME_SIZE + n);
 
 	px_frame_put(&f, w);
@@ -103,7 +105,8 @@ TEST(any_connection_goes_on_where_it_shall)
 				break;
 			default:
 				if (test_random() % 4 == 0) {
-					uint64_t next = acked + 1 + (p.seq > acked ? test_random() % (p.seq - acked) : 0);
+					uint64_t next = acked + 1 +
+							(p.seq > acked ? test_random() % (p.seq - acked) : 0);
 
 					if (next > put + 1)
 						next = put + 1;
