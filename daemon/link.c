@@ -432,7 +432,7 @@ static uint64_t tcp_progress(struct pxd_path *l, uint32_t *rtt)
 {
 	uint64_t sum = 0;
 
-	*rtt = 0;
+	*rtt = (uint32_t)(2 * l->opts->emulate_latency_us); /* which the kernel does not see */
 	for (int i = 0; i < l->nstreams; i++) {
 		struct pxd_stream *s = l->stream[i];
 		struct pxd_tcp_state t;

@@ -3,6 +3,7 @@
 before or after the sites, a chain of two, SOCKS5 and HTTP CONNECT proxies, a command as transport, a fixed source port, IPv6, gateways.
 Each carries a real job (tests/mpi/storm) on loopback, with TLS."""
 import contextlib
+import json
 import os
 import socket
 import subprocess
@@ -203,6 +204,20 @@ def fixed_source_port():
     assert seen and seen <= set(range(base, base + 4)), (seen, base)
 
 
+def streams_are_added_to_a_full_link():
+    """Where each connection is limited (here by the emulation) and the link is full, `streams: auto` opens more; no timing, only their number."""
+    have = flavors()[0]
+    with tempfile.TemporaryDirectory() as d:
+        out = os.path.join(d, "stats")
+        p = subprocess.run([f"{BUILD}/bin/pacxrun", "-n", "1+1", "--mpi", have, "--stats", out, "--link",
+                            "compress: none, emulate: {latency: 3ms, rate: 8MB/s}", "--", f"{BUILD}/{have}/tests/huge"],
+                           env=ENV, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=90)
+        assert p.returncode == 0 and " 0 failed" in p.stdout, p.stdout + p.stderr
+        with open(out) as f:
+            n = [link["streams"] for link in json.load(f)["links"]]
+        assert max(n) >= 4, n
+
+
 def ipv6():
     good("", host="::1")
 
@@ -218,7 +233,8 @@ def main():
     if not flavors():
         return 77
     tests = [behind_nat, one_side_dials_by_name, both_meet_at_a_relay, relay_comes_after_the_sites, chain_of_two_relays,
-             relay_dies_and_comes_back, wrong_password_is_named, fixed_source_port, several_gateways]
+             relay_dies_and_comes_back, wrong_password_is_named, fixed_source_port, several_gateways,
+             streams_are_added_to_a_full_link]
     if os.path.exists("/proc/net/if_inet6") and " lo" in open("/proc/net/if_inet6").read():
         tests.append(ipv6)
     named = [(t.__name__, t) for t in tests]
