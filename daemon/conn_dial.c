@@ -20,6 +20,7 @@
 #define PAUSE_MAX_MS 1000
 #define LIMIT_MIN_MS 500
 #define YOUNG_NS     100000000u
+#define SOURCE_PORTS 64 /* as pacx-hostfile(5) says */
 
 static void attempt(struct pxd_dial *dial);
 static void next_address(struct pxd_dial *dial);
@@ -256,24 +257,21 @@ static bool watch(struct pxd_dial *dial, int fd, pid_t pid)
 	return true;
 }
 
-/* Firewalls with rules for the source port: `source_port` and the ones behind it, another one at every other attempt, as the last
- * connection may still hold its own; and others for the links that we only read. */
-static void source_port(const struct pxd_dial *dial, int fd, int family)
+static int source_bind(int fd, int family, int port)
 {
-	int streams = dial->opts->streams > 0 ? dial->opts->streams : 8, one = 1;
-	uint16_t port =
-		htons((uint16_t)(dial->opts->source_port + dial->pre.stream +
-				 (dial->attempts % 2 + (dial->pre.reversed ? 2 : 0)) * (unsigned)streams));
-	struct sockaddr_in a4 = { .sin_family = AF_INET, .sin_port = port };
-	struct sockaddr_in6 a6 = { .sin6_family = AF_INET6, .sin6_port = port, .sin6_addr = in6addr_any };
+	struct sockaddr_in a4 = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
+	struct sockaddr_in6 a6 = {
+		.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port), .sin6_addr = in6addr_any
+	};
+	int one = 1;
 
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-	if (bind(fd, family == AF_INET6 ? (struct sockaddr *)&a6 : (struct sockaddr *)&a4,
-		    family == AF_INET6 ? sizeof a6 : sizeof a4) < 0)
-		px_log(PX_LOG_DEBUG, "source port %d: %s", ntohs(port), strerror(errno));
+	return family == AF_INET6 ? bind(fd, (struct sockaddr *)&a6, sizeof a6)
+				  : bind(fd, (struct sockaddr *)&a4, sizeof a4);
 }
 
-static int connect_to(const struct pxd_dial *dial, const struct addrinfo *a)
+/* connect_from: a socket that is connecting from this port, 0 = any. Or -errno. */
+static int connect_from(const struct pxd_dial *dial, const struct addrinfo *a, int port)
 {
 	const char *cc = dial->opts->congestion;
 	int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), rc;
@@ -282,17 +280,53 @@ static int connect_to(const struct pxd_dial *dial, const struct addrinfo *a)
 		return -errno;
 	if (cc) /* again in pxd_hand_options, which says if it fails; here for the first packets */
 		(void)!setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, cc, (socklen_t)strlen(cc));
-	if (dial->opts->source_port)
-		source_port(dial, fd, a->ai_family);
-	do
-		rc = connect(fd, a->ai_addr, a->ai_addrlen);
-	while (rc < 0 && errno == EINTR);
+	rc = port ? source_bind(fd, a->ai_family, port) : 0;
+	while (rc == 0 && (rc = connect(fd, a->ai_addr, a->ai_addrlen)) < 0 && errno == EINTR)
+		rc = 0;
 	if (rc < 0 && errno != EINPROGRESS) {
 		rc = -errno;
 		close(fd);
 		return rc;
 	}
 	return fd;
+}
+
+static int source_ports(const struct pxd_dial *dial)
+{
+	int n = 2 * dial->opts->streams > SOURCE_PORTS ? 2 * dial->opts->streams : SOURCE_PORTS;
+	int most = 65536 - dial->opts->source_port;
+
+	return n < most ? n : most;
+}
+
+/* Firewalls with rules for the source port: the ports from `source_port` on, and no other. It starts with another one at every other
+ * attempt, as the last connection may still hold its own, and goes on to the next where another stream, gateway or link to the same
+ * address, or a stranger, has it. */
+static int connect_to(const struct pxd_dial *dial, const struct addrinfo *a)
+{
+	int streams = dial->opts->streams > 0 ? dial->opts->streams : 8, n, rc = -EADDRINUSE;
+	int first = dial->pre.stream + (int)(dial->attempts % 2) * streams;
+
+	if (!dial->opts->source_port)
+		return connect_from(dial, a, 0);
+	n = source_ports(dial);
+	for (int i = 0; i < n && (rc == -EADDRINUSE || rc == -EADDRNOTAVAIL); i++)
+		rc = connect_from(dial, a, dial->opts->source_port + (first + i) % n);
+	return rc;
+}
+
+static void connect_failed(struct pxd_dial *dial, int e)
+{
+	char text[160];
+
+	if (dial->opts->source_port && (e == EADDRINUSE || e == EADDRNOTAVAIL || e == EACCES)) {
+		snprintf(text, sizeof text, "source_port: no local port from %d to %d can be used: %s",
+			dial->opts->source_port, dial->opts->source_port + source_ports(dial) - 1,
+			strerror(e));
+		drop(dial, text);
+	} else {
+		drop(dial, strerror(e));
+	}
 }
 
 /* Try the address dial->at, or if there is none left, pause. */
@@ -306,7 +340,7 @@ static void next_address(struct pxd_dial *dial)
 		dial->attempts++;
 		fd = connect_to(dial, a);
 		if (fd < 0)
-			drop(dial, strerror(-fd));
+			connect_failed(dial, -fd);
 		else if (watch(dial, fd, 0))
 			return;
 	}

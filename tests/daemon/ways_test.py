@@ -218,6 +218,21 @@ def streams_are_added_to_a_full_link():
         assert max(n) >= 4, n
 
 
+def source_port_with_several_gateways():
+    """They dial the same port from the same host, as do both directions of a site that does not listen."""
+    base = free_ports(1)[0] & ~63
+    c = free_ports(1)[0]
+    good(f"streams: 1, tcp: {{source_port: {base}}}", site=(", listen: no, gateways: [{}, {}, {}]", f", gateways: [{{port: {c}}}]"))
+
+
+def source_port_that_is_taken_is_named():
+    with socket.socket() as s:
+        s.bind(("", 65535))
+        s.listen()
+        status, text = job("tcp: {source_port: 65535}", args=("--timeout", "3s"))
+    assert status == 3 and "no local port from 65535 to 65535 can be used" in text, text
+
+
 def ipv6():
     good("", host="::1")
 
@@ -233,7 +248,8 @@ def main():
     if not flavors():
         return 77
     tests = [behind_nat, one_side_dials_by_name, both_meet_at_a_relay, relay_comes_after_the_sites, chain_of_two_relays,
-             relay_dies_and_comes_back, wrong_password_is_named, fixed_source_port, several_gateways,
+             relay_dies_and_comes_back, wrong_password_is_named, fixed_source_port, source_port_with_several_gateways,
+             source_port_that_is_taken_is_named, several_gateways,
              streams_are_added_to_a_full_link]
     if os.path.exists("/proc/net/if_inet6") and " lo" in open("/proc/net/if_inet6").read():
         tests.append(ipv6)
