@@ -342,7 +342,7 @@ static struct half *half_new(struct pxd_listen *l, int fd)
 		return NULL;
 	}
 	/* Many that say nothing keep nobody out. */
-	if (l->nhalf >= PXD_HALF_OPEN) {
+	if (l->nhalf >= l->most) {
 		struct half *old = oldest(l);
 
 		stranger_log(l,
@@ -442,6 +442,13 @@ void pxd_listen_init(struct pxd_listen *l, struct pxd *d)
 	l->allowance = LOG_BURST;
 	l->refilled = px_now_ns();
 	px_list_init(&l->half);
+	l->most = PXD_HALF_OPEN;
+	for (int i = 0; i < d->hosts->nsites; i++) {
+		const struct pxd_link_opts *o = pxd_hosts_link(d->hosts, d->self, i);
+
+		if (i != d->self)
+			l->most += d->hosts->sites[i].ngateways * (o->streams > 0 ? o->streams : 8);
+	}
 }
 
 int pxd_listen_open(struct pxd_listen *l)

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -56,6 +57,7 @@ static void process_prepare(void)
 {
 	struct sigaction quiet = { .sa_handler = on_term }, ignore = { .sa_handler = SIG_IGN };
 	pid_t parent = getppid();
+	struct rlimit files;
 	cpu_set_t all;
 
 	/* The launcher's process on this node is our parent: when it dies nobody is left to end us. */
@@ -64,6 +66,11 @@ static void process_prepare(void)
 		raise(SIGKILL);
 	sigaction(SIGTERM, &quiet, NULL);
 	sigaction(SIGPIPE, &ignore, NULL);
+	/* Many sites, gateways and streams are more connections than the usual soft limit. */
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
 	/* Some launchers bind each rank to a core; a daemon shares it with nobody's leave. The kernel cuts
 	 * the set down to what the job may use. */
 	memset(&all, 0xff, sizeof all);

@@ -102,7 +102,7 @@ def silent_strangers_do_not_fill_the_door(f):
                 time.sleep(0.05)
         held += [wire.dial(j.ports[0]) for _ in range(79)]
         held[0].sendall(b"PACXL")
-        j.wait_text(0, "64 connections wait for their HELLO")
+        j.wait_text(0, "72 connections wait for their HELLO")
         j.start(1, "idle", 0)
         for i in range(2):
             assert j.wait(i) == 0, j.text(i)

@@ -204,6 +204,14 @@ def fixed_source_port():
     assert seen and seen <= set(range(base, base + 4)), (seen, base)
 
 
+def more_streams_than_the_soft_limit_of_files():
+    have = flavors()
+    p = subprocess.run(["/bin/sh", "-c", 'ulimit -Sn 60; exec "$@"', "sh", f"{BUILD}/bin/pacxrun", "-n", "1+1", "--mpi", f"{have[0]}+{have[-1]}",
+                        "--link", "streams: 64", "--", f"{BUILD}/{{mpi}}/tests/storm"], env=ENV, stdin=subprocess.DEVNULL,
+                       capture_output=True, text=True, timeout=90)
+    assert p.returncode == 0 and " 0 failed" in p.stdout and "Too many open files" not in p.stderr, p.stdout + p.stderr
+
+
 def streams_are_added_to_a_full_link():
     """Where each connection is limited (here by the emulation) and the link is full, `streams: auto` opens more; no timing, only their number."""
     have = flavors()[0]
@@ -250,7 +258,7 @@ def main():
     tests = [behind_nat, one_side_dials_by_name, both_meet_at_a_relay, relay_comes_after_the_sites, chain_of_two_relays,
              relay_dies_and_comes_back, wrong_password_is_named, fixed_source_port, source_port_with_several_gateways,
              source_port_that_is_taken_is_named, several_gateways,
-             streams_are_added_to_a_full_link]
+             more_streams_than_the_soft_limit_of_files, streams_are_added_to_a_full_link]
     if os.path.exists("/proc/net/if_inet6") and " lo" in open("/proc/net/if_inet6").read():
         tests.append(ipv6)
     named = [(t.__name__, t) for t in tests]
