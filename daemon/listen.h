@@ -25,9 +25,9 @@ struct pxd_listen {
 	int nsocks;
 	struct px_list half; /* connections before their hello, the oldest first */
 	int nhalf, most;     /* PXD_HALF_OPEN, and as many as our peers may dial at once */
-	double allowance;  /* log lines that may be written now */
-	uint64_t refilled; /* when it was computed */
-	uint64_t unsaid;   /* lines suppressed */
+	double allowance;    /* log lines that may be written now */
+	uint64_t refilled;   /* when it was computed */
+	uint64_t unsaid;     /* lines suppressed */
 	uint64_t turned_away;
 };
 

@@ -89,7 +89,7 @@ def duplicate_and_unknown_sites_are_refused(f):
 
 
 def silent_strangers_do_not_fill_the_door(f):
-    """64 places; the real peer still comes in later, when the silent ones have been thrown out."""
+    """72 places here; the real peer still comes in later, when the silent ones have been thrown out."""
     with Job([f, f], deadline=40) as j:
         j.start(0, "idle", 0)
         end = time.monotonic() + 20
