@@ -23,7 +23,7 @@ OPT     = -O2
 SECS    = 60
 T       = frame
 
-VERSION = 0.1.0
+VERSION := $(shell sed -n "s/^\#define PACX_VERSION_[MP][AI][JNT][A-Z]* //p" include/pacx.h | paste -sd.)
 VENDORS := $(foreach v,openmpi mpich,$(if $(shell command -v mpicc.$(v) 2>/dev/null),$(v)))
 comma   := ,
 B       = build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
@@ -218,11 +218,15 @@ MAN5 = $(wildcard hostfiles/*.5)
 MAN8 = $(wildcard daemon/*.8)
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pacx $(DESTDIR)$(PREFIX)/share/man/man1 \
-		$(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/man/man8 $(DESTDIR)$(PREFIX)/share/doc/pacx/hostfiles
+		$(DESTDIR)$(PREFIX)/share/man/man3 $(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/man/man8 \
+		$(DESTDIR)$(PREFIX)/share/doc/pacx/hostfiles $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	install $(B)/bin/pacxrun $(B)/bin/pacxd $(B)/bin/pacxctl $(DESTDIR)$(PREFIX)/bin
 	install $(B)/lib/libpacx-*.so $(DESTDIR)$(PREFIX)/lib
 	install $(B)/lib/pacx/* $(DESTDIR)$(PREFIX)/lib/pacx
 	install -m 644 $(MAN1) $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 include/pacx.3 $(DESTDIR)$(PREFIX)/share/man/man3
+	install -m 644 include/pacx.h $(DESTDIR)$(PREFIX)/include
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' include/pacx.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/pacx.pc
 	install -m 644 $(MAN5) $(DESTDIR)$(PREFIX)/share/man/man5
 	install -m 644 $(MAN8) $(DESTDIR)$(PREFIX)/share/man/man8
 	install -m 644 README.md LICENSE $(DESTDIR)$(PREFIX)/share/doc/pacx

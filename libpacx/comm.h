@@ -35,8 +35,9 @@ struct px_comm {
 	int *rank_of_local; /* [nlocal] rank in native -> comm rank */
 	int nparts, self;   /* sites with members, in site order; index of ours */
 	struct px_part *part;
-	int *part_of; /* [size] comm rank -> index in part */
-	bool blocked; /* the ranks of every site are consecutive and sites follow in rank order */
+	int *part_of;     /* [size] comm rank -> index in part */
+	bool associative; /* pacx_set_associative */
+	bool blocked;     /* the ranks of every site are consecutive and sites follow in rank order */
 	struct px_match p2p, coll;
 	struct px_sched *first, *last; /* collectives in the order called; only the first runs */
 	uint32_t seq;                  /* collectives started so far */

@@ -129,6 +129,9 @@ static void world_make(void)
 	if (px.world->base[px.site + 1] - px.world->base[px.site] != px.map.nranks)
 		fatal("the number of ranks started differs from the hostfile");
 	px_n.Comm_set_name(px.map.apps, "MPI_COMM_WORLD");
+	if (px_n.Comm_dup(px.map.apps, &px.local) != MPI_SUCCESS)
+		fatal("cannot duplicate the site's communicator");
+	px_n.Comm_set_name(px.local, "MPI_COMM_LOCAL");
 	if (px_channel_open() < 0)
 		fatal("cannot open the channel to the daemons");
 	px.on = true;
@@ -334,6 +337,7 @@ int px_Finalize(void)
 	}
 	report();
 	px_type_sweep();
+	px_n.Comm_free(&px.local);
 	px_channel_close();
 	px.on = false;
 	px_unlock();

@@ -16,10 +16,11 @@ struct px_state {
 	bool on;                /* this rank is part of a PACX world (between Init and Finalize) */
 	struct px_site_map map; /* the native job */
 	struct px_world *world;
-	int site;   /* index of this site */
-	int lrank;  /* rank in map.apps */
-	int grank;  /* rank in the application's MPI_COMM_WORLD */
-	int tag_ub; /* smallest TAG_UB of all sites */
+	int site;       /* index of this site */
+	int lrank;      /* rank in map.apps */
+	int grank;      /* rank in the application's MPI_COMM_WORLD */
+	MPI_Comm local; /* MPI_COMM_LOCAL of pacx.h: a duplicate of map.apps */
+	int tag_ub;     /* smallest TAG_UB of all sites */
 };
 
 extern struct px_state px;

@@ -26,7 +26,7 @@ scripts/check_api.py --table >"$bad.code"
 cmp -s "$bad.readme" "$bad.code" || echo "README's table is not what scripts/check_api.py --table prints" >>"$bad"
 rm -f "$bad.readme" "$bad.code"
 if command -v mandoc >/dev/null 2>&1; then
-	mandoc -Tlint -Wwarning daemon/*.1 daemon/*.8 hostfiles/*.5 >>"$bad" 2>&1 || true
+	mandoc -Tlint -Wwarning include/*.3 daemon/*.1 daemon/*.8 hostfiles/*.5 >>"$bad" 2>&1 || true
 fi
 for f in hostfiles/*.yml hostfiles/*.pacx; do
 	"$B/bin/pacxrun" --check -f "$f" -- true >/dev/null 2>"$bad.err" || { echo "$f does not pass pacxrun --check:"; cat "$bad.err"; } >>"$bad"
