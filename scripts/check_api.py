@@ -2,7 +2,7 @@
 """check_api.py: proves that libpacx/mpi.api is complete and that the built libraries keep to it.
 
     check_api.py [--build DIR]   every check, for each vendor whose mpicc.VENDOR is installed
-    check_api.py --table         the README's coverage table, as markdown, to standard output
+    check_api.py --table         libpacx/COVERAGE.md, to standard output
 
 Checks: every MPI_ function of each mpi.h (hidden and exported-only ones included) has exactly one row; no row is
 stale; every row of class `own` has its body px_<Name> in the built library; the library exports every function that
@@ -73,6 +73,8 @@ def check_library(path, vendor, api, funcs, errors):
 
 
 def table(api, installed):
+    print("# Coverage\n\nEvery function of Open MPI's and MPICH's mpi.h, by what libpacx does with it. Made by `scripts/check_api.py --table`\n"
+          "from `libpacx/mpi.api`, which is where a change belongs.\n")
     print("| class | functions | on a communicator that spans sites |")
     print("|---|---|---|")
     meaning = {

@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from sites import BUILD, flavors, run  # noqa: E402
 
 MIB = 1 << 20
-CONSTANT = 40 * MIB  # a process with its native MPI, the pool of free segments, sockets and TLS: README
+CONSTANT = 40 * MIB  # a process with its native MPI, the pool of free segments, sockets and TLS: daemon/LINKS.md
 
 
 def daemons_of(pid):
