@@ -56,10 +56,10 @@ LIB    = $(wildcard libpacx/*.c libpacx/coll/*.c)
 # What pacxd shares with libpacx beyond the two lowest floors.
 ATTACH = libpacx/vendor.c libpacx/attach_roles.c libpacx/yield_hook.c
 HOSTS  = $(wildcard daemon/hostfile*.c)
-RUN    = $(addprefix daemon/,pacxrun.c plan.c plan_key.c quote.c elf_flavor.c launch.c output.c records.c json.c descend.c guard.c feeder.c key.c)
+RUN    = $(addprefix daemon/,pacxrun.c plan.c plan_key.c quote.c elf_flavor.c launch.c muster.c output.c records.c json.c descend.c guard.c feeder.c key.c)
 DISPATCH = daemon/pacxd_dispatch.c daemon/relay.c daemon/relay_end.c
 CTL    = $(wildcard daemon/pacxctl*.c)
-PACXD  = daemon/key.c $(filter-out $(RUN) $(CTL) $(HOSTS) $(DISPATCH) daemon/pacxlabel.c,$(wildcard daemon/*.c))
+PACXD  = daemon/key.c daemon/descend.c $(filter-out $(RUN) $(CTL) $(HOSTS) $(DISPATCH) daemon/pacxlabel.c,$(wildcard daemon/*.c))
 # What pacxctl shares with the daemons and pacxrun.
 CTL_USES = $(addprefix daemon/,tls.c key.c via.c rundir.c json.c)
 

@@ -39,14 +39,13 @@ static bool process_read(const char *pid, struct process *p)
 	return true;
 }
 
-/* process_list: all processes; those below root are marked. New memory, NULL on failure. */
-static struct process *process_list(pid_t root, int *count)
+/* process_all: all processes. New memory, NULL on failure. */
+static struct process *process_all(int *count)
 {
 	struct process *list = NULL;
 	int n = 0, cap = 0;
 	struct dirent *e;
 	DIR *d = opendir("/proc");
-	bool more = true;
 
 	while (d && (e = readdir(d))) {
 		if (!isdigit((unsigned char)e->d_name[0]))
@@ -63,6 +62,17 @@ static struct process *process_list(pid_t root, int *count)
 	}
 	if (d)
 		closedir(d);
+	*count = n;
+	return list;
+}
+
+/* process_list: the same; those below root are marked. */
+static struct process *process_list(pid_t root, int *count)
+{
+	struct process *list = process_all(count);
+	bool more = true;
+	int n = *count;
+
 	while (more) { /* children may come before their parents */
 		more = false;
 		for (int i = 0; i < n; i++) {
@@ -72,7 +82,6 @@ static struct process *process_list(pid_t root, int *count)
 					list[i].below = more = true;
 		}
 	}
-	*count = n;
 	return list;
 }
 
@@ -112,6 +121,17 @@ int pxd_descend_orphans(pid_t root, const pid_t *keep, int nkeep, int sig)
 			kill(list[i].pid, sig);
 		}
 	}
+	free(list);
+	return alive;
+}
+
+int pxd_descend_children(pid_t parent)
+{
+	int n = 0, alive = 0;
+	struct process *list = process_all(&n);
+
+	for (int i = 0; i < n; i++)
+		alive += list[i].parent == parent && !list[i].zombie;
 	free(list);
 	return alive;
 }

@@ -1,6 +1,6 @@
 /* descend.h: the processes below one, found in /proc.
  *
- * Used by pacxrun and its guards to end what is left of a site. Signals only processes that descend
+ * Used by pacxrun and its guards to end what is left of a site, and by a daemon to see its neighbours. Signals only processes that descend
  * from the given one, never the given one itself and never by name. Keeps nothing.
  */
 #ifndef PXD_DESCEND_H
@@ -21,5 +21,8 @@ int pxd_descend_signal(pid_t root, int sig, enum pxd_descend which);
  * them; sig 0 only counts. Zombies among them are collected when root is the caller. Returns how many
  * still live. */
 int pxd_descend_orphans(pid_t root, const pid_t *keep, int nkeep, int sig);
+
+/* pxd_descend_children: how many children of `parent` are alive. */
+int pxd_descend_children(pid_t parent);
 
 #endif

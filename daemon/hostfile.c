@@ -117,6 +117,21 @@ void pxd_hosts_job_id(struct pxd_hosts *h)
 	snprintf(h->job_id, sizeof h->job_id, "%016" PRIx64, hash);
 }
 
+/* start_check: a command that starts nothing of ours would run as many jobs as there are sites, and each would look well. */
+static int start_check(const struct pxd_text *t, const struct pxd_site *s)
+{
+	static const char *const ours[] = { "{app}", "{pacxd}", "{exe}", "{env}", "pacxd", "libpacx" };
+
+	for (size_t i = 0; s->start && i < sizeof ours / sizeof ours[0]; i++)
+		if (strstr(s->start, ours[i]))
+			return 0;
+	return s->start ? pxd_text_fail(t, s->at_start,
+				  "{app} for the program and {pacxd} for the daemons, as in: mpirun -np {ranks} {app} : "
+				  "-np {daemons} {pacxd} (a script of yours may take {env} instead)",
+				  "a start command that starts nothing of PACX")
+			: 0;
+}
+
 int pxd_hosts_finish(const struct pxd_text *t, struct pxd_hosts *h)
 {
 	long long total = 0;
@@ -143,6 +158,9 @@ int pxd_hosts_finish(const struct pxd_text *t, struct pxd_hosts *h)
 				return pxd_text_fail(t, s->at, "a name of its own for every site",
 					"a second site '%s' (the first is in line %d)", s->name, o->at.line);
 		}
+		rc = start_check(t, s);
+		if (rc < 0)
+			return rc;
 		s->base = (int)total;
 		total += s->ranks;
 		if (total > INT_MAX)

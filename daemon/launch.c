@@ -26,6 +26,7 @@
 #include "base/err.h"
 #include "descend.h"
 #include "feeder.h"
+#include "muster.h"
 #include "output.h"
 #include "records.h"
 
@@ -33,9 +34,14 @@
 	3000 /* from the first failure to SIGTERM for the others: an ABORT tells them sooner, and why */
 #define KILL_WAIT_MS 7000 /* from SIGTERM to SIGKILL for all that is left */
 #define PIPE_WAIT_MS 2000 /* for the end of the pipes when all processes have ended */
+#define JUDGE_MS     1000 /* from the end of a site that said nothing to the verdict: another's word may be on its way */
 #define SWEEP_MS     100
 #define ORPHAN_TERM  10 /* sweeps with SIGTERM before SIGKILL */
 #define READ_SIZE    65536
+
+/* Exit status of a job of which every launcher has ended with 0, and that was none, or not to its end. */
+#define EXIT_NEVER 3
+#define EXIT_EARLY 1
 
 struct launch;
 
@@ -44,6 +50,7 @@ struct stream {
 	struct launch *l;
 	struct pxd_output *to;
 	struct pxd_filter filter;
+	int site;
 	bool filtered, open, paused;
 };
 
@@ -52,7 +59,8 @@ struct site_run {
 	const struct pxd_start *start;
 	uv_process_t process;
 	bool running;
-	bool told;  /* has got SIGTERM */
+	bool told;   /* has got SIGTERM */
+	bool judged; /* it has ended, and we know what that means */
 	int status; /* exit status as a shell shows it; -1 = not started or still running */
 	struct stream out, err;
 };
@@ -64,8 +72,9 @@ struct launch {
 	struct site_run *sites;
 	struct pxd_output out, err;
 	struct pxd_stats *stats;
+	struct pxd_muster muster;
 	uv_signal_t signals[3];
-	uv_timer_t end, sweep, pipes;
+	uv_timer_t end, sweep, pipes, judge;
 	int running; /* guards */
 	int code;    /* of the first failure */
 	bool failed, ending, stopped;
@@ -77,11 +86,12 @@ struct launch {
 };
 
 static void launch_check(struct launch *l);
+static void judge_late(uv_timer_t *t);
 
 static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 static void say(const char *fmt, ...)
 {
-	char line[600] = "pacxrun: ";
+	char line[1200] = "pacxrun: ";
 	size_t n = strlen(line);
 	va_list ap;
 
@@ -184,11 +194,44 @@ static void launch_sweep(uv_timer_t *t)
 	launch_check(l);
 }
 
+/* sites_judge: those that have ended with 0 and said all: were they part of the job? late: no more word will come. */
+static void sites_judge(struct launch *l, bool late)
+{
+	for (int i = 0; i < l->h->nsites; i++) {
+		struct site_run *s = &l->sites[i];
+		char why[PXD_WHY + 256];
+		enum pxd_verdict v;
+
+		if (l->failed || s->judged || s->status != 0 || s->err.open || !s->start->records)
+			continue;
+		if (!late && l->muster.step[i] == PXD_STEP_NONE) {
+			if (!uv_is_active((uv_handle_t *)&l->judge))
+				uv_timer_start(&l->judge, judge_late, JUDGE_MS, 0);
+			continue;
+		}
+		v = pxd_muster_judge(&l->muster, i, why, sizeof why);
+		s->judged = v != PXD_VERDICT_WAIT;
+		if (v != PXD_VERDICT_NEVER && v != PXD_VERDICT_EARLY)
+			continue;
+		say("%s", why);
+		launch_fail(l, v == PXD_VERDICT_NEVER ? EXIT_NEVER : EXIT_EARLY, true);
+	}
+}
+
+static void judge_late(uv_timer_t *t)
+{
+	struct launch *l = t->data;
+
+	sites_judge(l, true);
+	launch_check(l);
+}
+
 static void stream_closed(uv_handle_t *handle)
 {
 	struct stream *s = handle->data;
 
 	s->open = false;
+	sites_judge(s->l, false);
 	launch_check(s->l);
 }
 
@@ -203,7 +246,12 @@ static void filter_record(void *arg, const char *record)
 {
 	struct stream *s = arg;
 
-	pxd_stats_put(s->l->stats, record);
+	if (s->to == &s->l->err && pxd_muster_put(&s->l->muster, s->site, record))
+		return;
+	if (s->to == &s->l->out)
+		pxd_stats_put(s->l->stats, record);
+	else
+		pxd_output_put(s->to, record, PXD_RECORD);
 }
 
 static void stream_end(struct stream *s)
@@ -290,6 +338,7 @@ static void site_ended(uv_process_t *process, int64_t status, int sig)
 	}
 	if (s->status)
 		launch_fail(l, s->status, false);
+	sites_judge(l, false);
 	if (!l->orphans || sig == SIGKILL) { /* cheap, and the only way to know */
 		l->orphans = true;
 		uv_timer_start(&l->sweep, launch_sweep, 0, SWEEP_MS);
@@ -317,7 +366,7 @@ static void launch_check(struct launch *l)
 	bool drained = l->given_up || (pxd_output_drained(&l->out) && pxd_output_drained(&l->err));
 	bool open = false, paused = false;
 
-	if (l->running > 0 || l->orphans || l->stopped)
+	if (l->running > 0 || l->orphans || l->stopped || uv_is_active((uv_handle_t *)&l->judge))
 		return;
 	for (int i = 0; i < l->h->nsites; i++) {
 		open |= l->sites[i].out.open || l->sites[i].err.open;
@@ -334,9 +383,10 @@ static void launch_check(struct launch *l)
 		uv_timer_start(&l->pipes, pipes_over, PIPE_WAIT_MS, 0);
 }
 
-static int stream_init(struct stream *s, struct launch *l, struct pxd_output *to, bool filtered)
+static int stream_init(struct stream *s, struct launch *l, int site, struct pxd_output *to, bool filtered)
 {
 	s->l = l;
+	s->site = site;
 	s->to = to;
 	s->filtered = filtered;
 	s->open = true;
@@ -442,8 +492,8 @@ static int site_start(struct launch *l, struct site_run *s)
 	}
 	snprintf(guard, sizeof guard, "%s/bin/pacxrun", l->o->prefix);
 	snprintf(ppid, sizeof ppid, "%ld", (long)getpid());
-	stream_init(&s->out, l, &l->out, l->stats != NULL);
-	stream_init(&s->err, l, &l->err, false);
+	stream_init(&s->out, l, (int)(s - l->sites), &l->out, l->stats != NULL);
+	stream_init(&s->err, l, (int)(s - l->sites), &l->err, s->start->records);
 	in = stdin_choose(l, s->start, feed);
 	stdio[0].flags = in >= 0 ? UV_INHERIT_FD : UV_IGNORE; /* libuv opens /dev/null for 0 */
 	stdio[0].data.fd = in;
@@ -525,7 +575,7 @@ int pxd_launch_run(const struct pxd_hosts *h, const struct pxd_plan *p, const st
 	struct site_run *sites = calloc((size_t)h->nsites, sizeof *sites);
 	int code;
 
-	if (!l || !sites) {
+	if (!l || !sites || pxd_muster_init(&l->muster, h) < 0) {
 		free(l);
 		free(sites);
 		say("out of memory");
@@ -540,7 +590,8 @@ int pxd_launch_run(const struct pxd_hosts *h, const struct pxd_plan *p, const st
 	uv_timer_init(&l->loop, &l->end);
 	uv_timer_init(&l->loop, &l->sweep);
 	uv_timer_init(&l->loop, &l->pipes);
-	l->end.data = l->sweep.data = l->pipes.data = l;
+	uv_timer_init(&l->loop, &l->judge);
+	l->end.data = l->sweep.data = l->pipes.data = l->judge.data = l;
 	l->sweep.timer_cb = launch_sweep;
 	pxd_output_init(&l->out, &l->loop, 1, output_ready, l);
 	pxd_output_init(&l->err, &l->loop, 2, output_ready, l);

@@ -20,6 +20,7 @@
 
 #include "err.h"
 #include "frame.h"
+#include "gather.h"
 #include "key.h"
 #include "pacxd.h"
 #include "stats.h"
@@ -75,30 +76,6 @@ static void process_prepare(void)
 	 * the set down to what the job may use. */
 	memset(&all, 0xff, sizeof all);
 	sched_setaffinity(0, sizeof all, &all);
-}
-
-static char late_text[256]; /* what on_alarm says; made before it can come */
-
-static void on_alarm(int sig)
-{
-	(void)sig;
-	if (write(STDERR_FILENO, late_text, strlen(late_text)) < 0)
-		_exit(PXD_EXIT_START);
-	_exit(PXD_EXIT_START);
-}
-
-/* The native MPI_Init waits for all ranks of the site, for ever when one of them never calls it. */
-static void native_deadline(const struct pxd *d)
-{
-	const struct sigaction late = { .sa_handler = on_alarm };
-
-	snprintf(late_text, sizeof late_text,
-		"pacxd[%.64s]: not all ranks of this site have called MPI_Init within %ld s; is the program "
-		"an MPI program, "
-		"of the site's MPI (" PX_VENDOR ")?\n",
-		pxd_site_name(d, d->self), d->hosts->deadline_start_ms / 1000);
-	sigaction(SIGALRM, &late, NULL);
-	alarm((unsigned)(d->hosts->deadline_start_ms / 1000 + 1));
 }
 
 static int env_int(const char *name, int otherwise)
@@ -199,6 +176,8 @@ static int daemon_open(struct pxd *d)
 	int index = index_find(d), rc;
 	char who[PX_NAME_MAX + 16], name[PX_JOB_MAX + PX_NAME_MAX + 32];
 
+	if (index == 0 && pxd_gather_here(d) < 0)
+		return PX_ETIMEOUT;
 	/* Collective: all ranks of the site are in it, so even a misplaced daemon takes part. */
 	rc = px_attach_roles(index < 0 || index % 2 == 0 ? PX_ROLE_OUT : PX_ROLE_IN, &d->map);
 	if (index < 0)
@@ -208,7 +187,7 @@ static int daemon_open(struct pxd *d)
 			"cannot set up the native job: %s", px_strerror(rc));
 		return rc;
 	}
-	alarm(0); /* all are there */
+	pxd_gather_over();
 	px_n.Comm_set_errhandler(d->map.relay, MPI_ERRORS_RETURN);
 	snprintf(who, sizeof who, "pacxd[%s] %s", pxd_site_name(d, d->self), index % 2 == 0 ? "out" : "in");
 	px_log_init(who, PX_LOG_INFO);
@@ -239,6 +218,15 @@ static int daemon_open(struct pxd *d)
 	return rc;
 }
 
+/* tell: the site's first out-daemon tells pacxrun how far the site is (muster.h). Who started the site without pacxrun is not told. */
+static void tell(const struct pxd *d, const char *step)
+{
+	const char *wanted = getenv("PACX_RECORDS");
+
+	if (wanted && strcmp(wanted, "1") == 0 && d->gateway == 0 && d->role == &pxd_role_out)
+		pxd_stats_send(STDERR_FILENO, pxd_site_name(d, d->self), "out", "life", step, strlen(step));
+}
+
 /* Wait up to ns for TCP, or for the next timer of the loop. */
 static void nap(struct pxd *d, uint64_t ns)
 {
@@ -256,6 +244,7 @@ static void nap(struct pxd *d, uint64_t ns)
 
 static void loop_run(struct pxd *d)
 {
+	bool begun = false;
 	struct px_wait w;
 
 	px_wait_init(&w);
@@ -263,6 +252,10 @@ static void loop_run(struct pxd *d)
 		uint64_t before = d->events, ns;
 		bool some = d->role->poll(d);
 
+		if (!begun && d->world.state == PXD_WORLD_DONE) {
+			begun = true;
+			tell(d, "began");
+		}
 		uv_run(&d->loop, UV_RUN_NOWAIT);
 		if (some || d->events != before) {
 			px_wait_reset(&w);
@@ -278,6 +271,7 @@ static void loop_run(struct pxd *d)
 static void daemon_close(struct pxd *d)
 {
 	pxd_status_close(&d->status);
+	tell(d, "ended");
 	if (getenv("PACX_STATS"))
 		d->role->report(d);
 	d->role->close(d);
@@ -313,13 +307,15 @@ int main(int argc, char **argv)
 	}
 	if (px_vendor_load() < 0)
 		return PXD_EXIT_CONFIG;
-	native_deadline(&d);
+	pxd_gather_start(&d);
 	if (px_n.Init(NULL, NULL) != MPI_SUCCESS)
 		return PXD_EXIT_CONFIG; /* the native MPI has said why */
+	pxd_gather_init_over();
 	if (uv_loop_init(&d.loop) < 0)
 		pxd_fail(&d, PXD_EXIT_INTERNAL, "cannot make an event loop");
 	d.loop.data = &d;
 	if (!d.failed && daemon_open(&d) == 0) {
+		tell(&d, "joined");
 		px_vendor_poll(true);
 		loop_run(&d);
 		px_vendor_poll(false);

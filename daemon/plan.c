@@ -182,6 +182,17 @@ static int start_default(
 	return 0;
 }
 
+/* records_wanted: do the site's daemons tell pacxrun how far they are? Unless the user knows that nobody would hear it. */
+static bool records_wanted(const struct pxd_site *s)
+{
+	const char *v = getenv("PACX_RECORDS");
+
+	for (int i = 0; i < s->nenv; i++)
+		if (strcmp(s->env[i].name, "PACX_RECORDS") == 0)
+			v = s->env[i].value;
+	return !v || !*v || strcmp(v, "1") == 0;
+}
+
 /* env_make: all variables of the site's processes. */
 static void env_make(const struct pxd_hosts *h, const struct pxd_plan_options *o, const char *plan,
 	struct pxd_start *st, struct words *env)
@@ -198,6 +209,8 @@ static void env_make(const struct pxd_hosts *h, const struct pxd_plan_options *o
 	words_add(env, "PACX_MPI=%s", pxd_flavor_name(s->mpi));
 	if (o->stats)
 		words_add(env, "PACX_STATS=1");
+	if (st->records)
+		words_add(env, "PACX_RECORDS=1");
 	if (st->fifo_stdin)
 		words_add(env, "PACX_STDIN=%s", o->stdin_fifo);
 	for (size_t i = 0; i < sizeof passed / sizeof passed[0]; i++) {
@@ -385,6 +398,7 @@ static int start_make(const struct pxd_hosts *h, int i, const struct pxd_plan_op
 	st->form = form_of(s, o);
 	st->remote = s->start && pxd_template_remote(s->start);
 	st->secure = pxd_plan_secure(h, i);
+	st->records = wanted && records_wanted(s);
 	st->fifo_stdin = o->stdin_fifo && s->base == 0 && site_is_here(s) && s->daemons_first &&
 			 s->mpi == PX_MPI_MPICH;
 	snprintf(why, cap, "out of memory");

@@ -26,6 +26,7 @@ struct pxd_start {
 	enum pxd_form form;
 	bool remote;     /* goes through ssh or the like */
 	bool secure;     /* has links with TLS: its daemons need the job's key */
+	bool records;    /* its daemons tell on standard error how far they are (muster.h) */
 	bool fifo_stdin; /* global rank 0 reads options.stdin_fifo */
 	bool key_stdin;  /* the start command reads the job's key as the first line of its standard input */
 	bool key_names; /* Open MPI takes the key to the site's other nodes by its name, if its variable says so */

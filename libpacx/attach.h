@@ -1,7 +1,8 @@
 /* attach.h: the channel between an application rank and its site's daemons, over the native MPI.
  *
  * Shared by libpacx (side of the rank) and by pacxd (roles out and in). After the native
- * MPI_Init every native rank of the site, application or daemon, calls px_attach_roles:
+ * MPI_Init every native rank of the site, application or daemon, calls px_attach_roles, which
+ * first says PX_TAG_HERE to the first out-daemon (so that it knows whom a collective call would wait for in vain) and is then
  * collective on the native MPI_COMM_WORLD. Then, on `relay` (a duplicate of it):
  *
  *   rank -> out-daemon   PX_TAG_UP    one native message: frame header, inline body if any. To which gateway: all frames between
@@ -30,6 +31,7 @@
 #define PX_TAG_UP    1
 #define PX_TAG_DOWN  2
 #define PX_TAG_DONE  3
+#define PX_TAG_HERE  4  /* on the native MPI_COMM_WORLD, empty */
 #define PX_TAG_DATA  16 /* and above, up to PX_TAG_DATA + PX_TAG_COUNT - 1 */
 #define PX_TAG_COUNT (1 << 20)
 
@@ -49,6 +51,11 @@ struct px_site_map {
 /* px_attach_roles: collective over the native MPI_COMM_WORLD; role as enum px_role. 0 or PX_EMPI,
  * PX_EINVAL when the numbers of out- and in-daemons differ. Free with px_attach_drop. */
 int px_attach_roles(enum px_role role, struct px_site_map *map);
+/* px_attach_place: where in a native job of `size` ranks the first out-daemon has to be, as PACX_DAEMONS and PACX_GATEWAYS say;
+ * -1 = there is no room. px_attach_heard: the first out-daemon, before it calls px_attach_roles: a native rank that has said
+ * that it is here, -1 = none at the moment. */
+int px_attach_place(int size);
+int px_attach_heard(void);
 void px_attach_drop(struct px_site_map *map);
 
 #endif

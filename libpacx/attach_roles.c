@@ -47,16 +47,41 @@ static int roles_sort(const int *role, int size, struct px_site_map *map)
 	return PX_OK;
 }
 
+int px_attach_place(int size)
+{
+	const char *order = getenv("PACX_DAEMONS"), *gateways = getenv("PACX_GATEWAYS");
+	int daemons = 2 * (gateways && *gateways ? atoi(gateways) : 1);
+
+	if (daemons < 2 || daemons > size)
+		return -1;
+	return order && strcmp(order, "first") == 0 ? 0 : size - daemons;
+}
+
+int px_attach_heard(void)
+{
+	int flag = 0;
+	MPI_Status st;
+
+	if (px_n.Iprobe(MPI_ANY_SOURCE, PX_TAG_HERE, MPI_COMM_WORLD, &flag, &st) != MPI_SUCCESS || !flag ||
+		px_n.Recv(NULL, 0, MPI_BYTE, st.MPI_SOURCE, PX_TAG_HERE, MPI_COMM_WORLD,
+			MPI_STATUS_IGNORE) != MPI_SUCCESS)
+		return -1;
+	return st.MPI_SOURCE;
+}
+
 int px_attach_roles(enum px_role role, struct px_site_map *map)
 {
 	struct px_site_map m = { .relay = MPI_COMM_NULL, .apps = MPI_COMM_NULL };
-	int size = 0, rank = 0, mine = (int)role, rc = PX_EMPI;
+	int size = 0, rank = 0, place, mine = (int)role, rc = PX_EMPI;
 	MPI_Comm here = MPI_COMM_NULL;
 	int *roles = NULL;
 
 	if (px_n.Comm_size(MPI_COMM_WORLD, &size) != MPI_SUCCESS ||
 		px_n.Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS)
 		return PX_EMPI;
+	place = px_attach_place(size);
+	if (place >= 0 && place != rank)
+		px_n.Send(NULL, 0, MPI_BYTE, place, PX_TAG_HERE, MPI_COMM_WORLD);
 	roles = malloc((size_t)size * sizeof *roles);
 	if (!roles)
 		return PX_ENOMEM;

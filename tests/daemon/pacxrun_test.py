@@ -22,6 +22,7 @@ LABEL = BUILD + "/lib/pacx/pacxlabel"
 TESTS = []
 for name in [n for n in os.environ if n.startswith("PACX_")]:
     del os.environ[name]
+os.environ["PACX_RECORDS"] = "no"  # nobody here is a daemon
 
 
 def test(f):
@@ -49,6 +50,8 @@ class Job:
         with open(path, "w") as f:
             f.write(head + "sites:\n")
             for i, start in enumerate(starts):
+                if not re.search("{(app|exe|env|pacxd)}", start):
+                    start += " && : {env}"  # what starts nothing of PACX is refused
                 f.write(f"  - {{name: s{i}, ranks: 2, mpi: openmpi, start: {json.dumps(start)}{keys}}}\n")
         env = dict(os.environ, **{self.mark: "1"})
         popen.setdefault("stdin", subprocess.DEVNULL)
@@ -514,7 +517,7 @@ def remote_sites_need_a_start_command_and_a_port():
     contains(r.stderr, ":2:12: site 'far' is not on this machine and has no start command; expected start:")
     r = hostfile("sites:\n  - {name: far, ranks: 1, start: 'ssh x {app}'}\n", "true")
     contains(r.stderr, "site 'far' has port 0 (any free one), which works only for sites started on this machine")
-    r = hostfile("sites:\n  - {name: a, ranks: 1, start: 'x {apps}'}\n", "true")
+    r = hostfile("sites:\n  - {name: a, ranks: 1, start: 'x {apps} {env}'}\n", "true")
     contains(r.stderr, "site 'a': the start command has the unknown placeholder {apps}; did you mean {app}?")
 
 
@@ -526,7 +529,7 @@ def keys_go_where_they_are_read():
     """{key} stands before the launcher of another machine, put there by us or by the user; without a place for it nothing starts."""
     def command(start):
         r = hostfile("sites:\n  - {name: a, host: h1, port: 5, ranks: 2, mpi: mpich, start: " + repr(start) + "}\n"
-                     "  - {name: b, host: h2, port: 6, ranks: 3, mpi: mpich, start: 'echo b'}\n", "--check", "--", "prog")
+                     "  - {name: b, host: h2, port: 6, ranks: 3, mpi: mpich, start: 'echo b && : {env}'}\n", "--check", "--", "prog")
         found = re.search("start: (.*)", r.stdout)
         return (found[1] if found else r.stderr)
     contains(command("ssh h1 mpirun -np {ranks} {app} : -np {daemons} {pacxd}"), "ssh h1 'sh -c ")
@@ -539,7 +542,7 @@ def keys_go_where_they_are_read():
 
 @test
 def key_of_one_start_by_hand_has_to_be_given():
-    text = ("sites:\n  - {name: a, ranks: 2, mpi: mpich, start: 'echo ${#PACX_KEY} $PACX_KEY'}\n"
+    text = ("sites:\n  - {name: a, ranks: 2, mpi: mpich, start: 'echo ${#PACX_KEY} $PACX_KEY && : {env}'}\n"
             "  - {name: b, ranks: 3, mpi: openmpi, start: manual}\n")
     r = hostfile(text, "true")
     equal(r.returncode, 2)
@@ -592,7 +595,7 @@ def by_hand_environment_agrees_at_all_sites():
 
 @test
 def manual_site_is_explained_while_the_others_run():
-    text = ("sites:\n  - {name: a, ranks: 2, mpi: mpich, start: 'echo $PACX_JOB'}\n"
+    text = ("sites:\n  - {name: a, ranks: 2, mpi: mpich, start: 'echo $PACX_JOB && : {env}'}\n"
             "  - {name: b, ranks: 3, mpi: openmpi, start: manual}\n" + PLAIN)
     r = hostfile(text, "true")
     equal(r.returncode, 0)
@@ -603,7 +606,7 @@ def manual_site_is_explained_while_the_others_run():
 
 @test
 def only_one_site_is_started_with_site():
-    text = "sites:\n  - {name: a, ranks: 2, port: 5, start: 'echo a'}\n  - {name: b, ranks: 3, port: 6, start: 'echo b'}\n" + PLAIN
+    text = "sites:\n  - {name: a, ranks: 2, port: 5, start: 'echo a && : {env}'}\n  - {name: b, ranks: 3, port: 6, start: 'echo b && : {env}'}\n" + PLAIN
     r = hostfile(text, "--site", "b", "true")
     equal((r.returncode, r.stdout), (0, "b\n"), r.stderr)
 

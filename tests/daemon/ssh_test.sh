@@ -2,6 +2,7 @@
 # Sites behind a real sshd on loopback, as root and as an ordinary user: the environment, odd arguments, standard
 # input, exit status, and with {guard} no orphans when ssh is killed. Needs root (it makes a user for the time of the test).
 set -u
+export PACX_RECORDS=no # most of what is started here is no MPI program
 BUILD=$(cd "${PACX_BUILD:-build}" && pwd) || exit 1
 [ "$(id -u)" = 0 ] || { echo "needs root to run an sshd for another user"; exit 77; }
 [ -x /usr/sbin/sshd ] && command -v ssh >/dev/null || { echo "no sshd"; exit 77; }
@@ -77,7 +78,7 @@ chmod 755 "$D/show"
 job() { # SECOND-START [OPTION...]: hostfile of two sites, the first local
 	cat >"$D/hosts.yml" <<END
 sites:
-  - {name: here, host: 127.0.0.1, port: $P1, ranks: 1, mpi: openmpi, start: "true"}
+  - {name: here, host: 127.0.0.1, port: $P1, ranks: 1, mpi: openmpi, start: "true {app}"}
   - name: there
     host: 127.0.0.1
     port: $P2
@@ -150,14 +151,14 @@ done
 # The first site behind ssh gets standard input.
 cat >"$D/hosts.yml" <<END
 sites:
-  - {name: there, host: 127.0.0.1, port: $P1, ranks: 2, mpi: openmpi, start: "$SSH $USER_MADE@127.0.0.1 cat"}
+  - {name: there, host: 127.0.0.1, port: $P1, ranks: 2, mpi: openmpi, start: "$SSH $USER_MADE@127.0.0.1 cat && : {env}"}
 END
 check ssh_stdin "$(seq 50000 | "$BUILD/bin/pacxrun" -f "$D/hosts.yml" | md5sum)" "$(seq 50000 | md5sum)"
 
 # pacxrun run by the ordinary user himself.
 mkdir "/tmp/pacx-ssh-job.$$" && cp "$D/hosts.yml" "$D/ssh_config" "$D/user/key" "/tmp/pacx-ssh-job.$$" &&
 	sed -i "s#$D/user/key#/tmp/pacx-ssh-job.$$/key#" "/tmp/pacx-ssh-job.$$/ssh_config" &&
-	sed -i "s#$D/ssh_config#/tmp/pacx-ssh-job.$$/ssh_config#; s# cat\"# id -un\"#" "/tmp/pacx-ssh-job.$$/hosts.yml" &&
+	sed -i "s#$D/ssh_config#/tmp/pacx-ssh-job.$$/ssh_config#; s# cat &&# id -un \&\&#" "/tmp/pacx-ssh-job.$$/hosts.yml" &&
 	chown -R "$USER_MADE" "/tmp/pacx-ssh-job.$$"
 check pacxrun_of_a_user "$(cd / && su "$USER_MADE" -c "'$BUILD/bin/pacxrun' -f /tmp/pacx-ssh-job.$$/hosts.yml" 2>&1)" "$USER_MADE"
 
@@ -167,7 +168,7 @@ chmod 755 "$D/sleeper"
 for victim in ssh pacxrun; do
 	cat >"$D/hosts.yml" <<END
 sites:
-  - {name: there, host: 127.0.0.1, port: $P1, ranks: 2, mpi: openmpi, start: "exec $SSH $USER_MADE@127.0.0.1 {guard} $D/sleeper"}
+  - {name: there, host: 127.0.0.1, port: $P1, ranks: 2, mpi: openmpi, start: "exec $SSH $USER_MADE@127.0.0.1 {guard} $D/sleeper {env}"}
 END
 	"$BUILD/bin/pacxrun" -f "$D/hosts.yml" >"$D/out" 2>"$D/err" </dev/null &
 	pacxrun=$!
