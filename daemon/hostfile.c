@@ -126,7 +126,8 @@ static int start_check(const struct pxd_text *t, const struct pxd_site *s)
 		if (strstr(s->start, ours[i]))
 			return 0;
 	return s->start ? pxd_text_fail(t, s->at_start,
-				  "{app} for the program and {pacxd} for the daemons, as in: mpirun -np {ranks} {app} : "
+				  "{app} for the program and {pacxd} for the daemons, as in: mpirun -np "
+				  "{ranks} {app} : "
 				  "-np {daemons} {pacxd} (a script of yours may take {env} instead)",
 				  "a start command that starts nothing of PACX")
 			: 0;

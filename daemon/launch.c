@@ -34,10 +34,11 @@
 	3000 /* from the first failure to SIGTERM for the others: an ABORT tells them sooner, and why */
 #define KILL_WAIT_MS 7000 /* from SIGTERM to SIGKILL for all that is left */
 #define PIPE_WAIT_MS 2000 /* for the end of the pipes when all processes have ended */
-#define JUDGE_MS     1000 /* from the end of a site that said nothing to the verdict: another's word may be on its way */
-#define SWEEP_MS     100
-#define ORPHAN_TERM  10 /* sweeps with SIGTERM before SIGKILL */
-#define READ_SIZE    65536
+#define JUDGE_MS                                                                                             \
+	1000 /* from the end of a site that said nothing to the verdict: another's word may be on its way */
+#define SWEEP_MS    100
+#define ORPHAN_TERM 10 /* sweeps with SIGTERM before SIGKILL */
+#define READ_SIZE   65536
 
 /* Exit status of a job of which every launcher has ended with 0, and that was none, or not to its end. */
 #define EXIT_NEVER 3
@@ -61,7 +62,7 @@ struct site_run {
 	bool running;
 	bool told;   /* has got SIGTERM */
 	bool judged; /* it has ended, and we know what that means */
-	int status; /* exit status as a shell shows it; -1 = not started or still running */
+	int status;  /* exit status as a shell shows it; -1 = not started or still running */
 	struct stream out, err;
 };
 

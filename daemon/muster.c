@@ -22,8 +22,9 @@ void pxd_muster_fini(struct pxd_muster *m)
 
 bool pxd_muster_put(struct pxd_muster *m, int site, const char *record)
 {
-	static const char *const words[] = { [PXD_STEP_JOINED] = "joined", [PXD_STEP_BEGAN] = "began",
-		[PXD_STEP_ENDED] = "ended" };
+	static const char *const words[] = {
+		[PXD_STEP_JOINED] = "joined", [PXD_STEP_BEGAN] = "began", [PXD_STEP_ENDED] = "ended"
+	};
 	char head[PXD_RECORD], word[16];
 	size_t n = (size_t)snprintf(
 		head, sizeof head, PXD_RECORD_MARK "%s:out life 1/1 ", m->h->sites[site].name);
@@ -56,12 +57,14 @@ enum pxd_verdict pxd_muster_judge(struct pxd_muster *m, int site, char *why, siz
 		return PXD_VERDICT_EARLY;
 	}
 	snprintf(why, cap, "site '%s' has ended with exit status 0, but was no part of the job%s", name,
-		m->explained ? ""
-			     : ": its program has not come through MPI_Init of PACX. Does it call MPI_Init at all "
-			       "(not with --help)? Else the preload did not reach it (a container, env -i, setuid, "
-			       "a static program, MPI taken by dlsym), or start: starts something else. If it did "
-			       "run in one world, the site's standard error does not come to pacxrun: then set "
-			       "PACX_RECORDS=no");
+		m->explained
+			? ""
+			: ": its program has not come through MPI_Init of PACX. Does it call MPI_Init at all "
+			  "(not with --help)? Else the preload did not reach it (a container, env -i, "
+			  "setuid, "
+			  "a static program, MPI taken by dlsym), or start: starts something else. If it did "
+			  "run in one world, the site's standard error does not come to pacxrun: then set "
+			  "PACX_RECORDS=no");
 	m->explained = true;
 	return PXD_VERDICT_NEVER;
 }

@@ -20,7 +20,7 @@
 
 #include "err.h"
 #include "frame.h"
-#include "gather.h"
+#include "rollcall.h"
 #include "key.h"
 #include "pacxd.h"
 #include "stats.h"
@@ -176,7 +176,7 @@ static int daemon_open(struct pxd *d)
 	int index = index_find(d), rc;
 	char who[PX_NAME_MAX + 16], name[PX_JOB_MAX + PX_NAME_MAX + 32];
 
-	if (index == 0 && pxd_gather_here(d) < 0)
+	if (index == 0 && pxd_roll_here(d) < 0)
 		return PX_ETIMEOUT;
 	/* Collective: all ranks of the site are in it, so even a misplaced daemon takes part. */
 	rc = px_attach_roles(index < 0 || index % 2 == 0 ? PX_ROLE_OUT : PX_ROLE_IN, &d->map);
@@ -187,7 +187,7 @@ static int daemon_open(struct pxd *d)
 			"cannot set up the native job: %s", px_strerror(rc));
 		return rc;
 	}
-	pxd_gather_over();
+	pxd_roll_over();
 	px_n.Comm_set_errhandler(d->map.relay, MPI_ERRORS_RETURN);
 	snprintf(who, sizeof who, "pacxd[%s] %s", pxd_site_name(d, d->self), index % 2 == 0 ? "out" : "in");
 	px_log_init(who, PX_LOG_INFO);
@@ -307,10 +307,10 @@ int main(int argc, char **argv)
 	}
 	if (px_vendor_load() < 0)
 		return PXD_EXIT_CONFIG;
-	pxd_gather_start(&d);
+	pxd_roll_start(&d);
 	if (px_n.Init(NULL, NULL) != MPI_SUCCESS)
 		return PXD_EXIT_CONFIG; /* the native MPI has said why */
-	pxd_gather_init_over();
+	pxd_roll_init_over();
 	if (uv_loop_init(&d.loop) < 0)
 		pxd_fail(&d, PXD_EXIT_INTERNAL, "cannot make an event loop");
 	d.loop.data = &d;

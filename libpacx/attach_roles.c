@@ -63,8 +63,8 @@ int px_attach_heard(void)
 	MPI_Status st;
 
 	if (px_n.Iprobe(MPI_ANY_SOURCE, PX_TAG_HERE, MPI_COMM_WORLD, &flag, &st) != MPI_SUCCESS || !flag ||
-		px_n.Recv(NULL, 0, MPI_BYTE, st.MPI_SOURCE, PX_TAG_HERE, MPI_COMM_WORLD,
-			MPI_STATUS_IGNORE) != MPI_SUCCESS)
+		px_n.Recv(NULL, 0, MPI_BYTE, st.MPI_SOURCE, PX_TAG_HERE, MPI_COMM_WORLD, MPI_STATUS_IGNORE) !=
+			MPI_SUCCESS)
 		return -1;
 	return st.MPI_SOURCE;
 }

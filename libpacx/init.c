@@ -18,6 +18,7 @@
 #include "comm.h"
 #include "datatype.h"
 #include "err.h"
+#include "leave.h"
 #include "lock.h"
 #include "schedule.h"
 #include "state.h"
@@ -156,39 +157,13 @@ static void key_forget(void)
 	unsetenv("PACX_KEY");
 }
 
-/* The process and thread that initialised MPI, and the status it exits with. */
-static pid_t started_by;
-static int exit_status = -1;
-
-static void exits(int status, void *arg)
-{
-	(void)arg;
-	exit_status = status;
-}
-
-/* left: with status 0 but without MPI_Finalize. The launchers notice other statuses; with this one hydra ends the site as if all
- * were well, and the other sites would wait for it until `reconnect` has passed. As a destructor it comes after the program's own
- * exit handlers, which may call MPI_Finalize, and before the vendor's library goes; other threads and forked children do not mean us. */
-__attribute__((destructor)) static void left(void)
-{
-	char why[80];
-
-	if (exit_status != 0 || !px.on || gettid() != started_by)
-		return;
-	snprintf(why, sizeof why, "rank %d ended without MPI_Finalize", px.grank);
-	px_log(PX_LOG_ERROR, "%s; ending the job", why);
-	px_channel_abort(1, why);
-}
-
 static void start(pid_t parent)
 {
 	char who[96];
 
-	started_by = gettid();
-	on_exit(exits, NULL);
-
 	snprintf(who, sizeof who, "pacx[%s]", getenv("PACX_SITE"));
 	px_log_init(who, PX_LOG_INFO);
+	px_leave_watch();
 	px_vendor_seal();
 	key_forget();
 	/* The launcher's process on this node is our parent: when it dies nobody is left to end us. */

@@ -17,7 +17,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
-from gen_bindings import ROOT, fortran_names, lookup, prototypes, read_api  # noqa: E402
+from gen_bindings import ROOT, fortran_names, leave_names, lookup, prototypes, read_api  # noqa: E402
 
 VENDORS = {"openmpi": "libmpi.so.40", "mpich": "libmpich.so.12"}
 
@@ -53,7 +53,7 @@ def functions(vendor):
 def check_library(path, vendor, api, funcs, errors):
     dynamic = symbols(path, "-D")
     local = symbols(path)
-    allowed = set(fortran_names()) | ({"ucp_worker_progress"} if vendor == "mpich" else set())
+    allowed = set(fortran_names()) | set(leave_names()) | ({"ucp_worker_progress"} if vendor == "mpich" else set())
     for name, f in sorted(funcs.items()):
         row = lookup(api, name, funcs)
         if not row or not f:

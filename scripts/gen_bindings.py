@@ -435,9 +435,14 @@ def fortran_names():
     return out
 
 
+def leave_names():
+    """What leave.c interposes: the ways out of a process that run no exit handler."""
+    return ["_exit", "_Exit", "quick_exit", "execve", "execv", "execvp", "execvpe", "execl", "execlp", "execle", "fexecve"]
+
+
 def version_map(ompi):
     # Only our own definitions match; what is native is not defined here and cannot leak.
-    names = ["MPI_*", "PMPI_*", "pacx_*", "MPICHX_*"] + fortran_names() + ([] if ompi else ["ucp_worker_progress"])
+    names = ["MPI_*", "PMPI_*", "pacx_*", "MPICHX_*"] + fortran_names() + leave_names() + ([] if ompi else ["ucp_worker_progress"])
     return "{\n\tglobal:\n" + "".join(f"\t\t{n};\n" for n in names) + "\tlocal: *;\n};\n"
 
 

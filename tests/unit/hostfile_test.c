@@ -228,11 +228,14 @@ static const struct {
 	{ "sites:\n  - {name: a, ranks: 1, start: \"\"}\n",
 		"F:2:32: found an empty text, expected a start command, or manual" },
 	{ "sites:\n  - {name: a, ranks: 1, start: \"mpirun -np {ranks} ./hello\"}\n",
-		"F:2:32: found a start command that starts nothing of PACX, expected {app} for the program and {pacxd} for the "
-		"daemons, as in: mpirun -np {ranks} {app} : -np {daemons} {pacxd} (a script of yours may take {env} instead)" },
-	{ "host1 tcp 4 (true)\n",
-		"F:1:13: found a start command that starts nothing of PACX, expected {app} for the program and {pacxd} for the "
-		"daemons, as in: mpirun -np {ranks} {app} : -np {daemons} {pacxd} (a script of yours may take {env} instead)" },
+		"F:2:32: found a start command that starts nothing of PACX, expected {app} for the program "
+		"and {pacxd} for the "
+		"daemons, as in: mpirun -np {ranks} {app} : -np {daemons} {pacxd} (a script of yours may "
+		"take {env} instead)" },
+	{ "host1 tcp 4 (true)\n", "F:1:13: found a start command that starts nothing of PACX, expected {app} "
+				  "for the program and {pacxd} for the "
+				  "daemons, as in: mpirun -np {ranks} {app} : -np {daemons} {pacxd} (a "
+				  "script of yours may take {env} instead)" },
 };
 
 static char why[PXD_WHY];

@@ -1,10 +1,10 @@
-/* gather.c: see gather.h.
+/* rollcall.c: see rollcall.h.
  *
  * Design: while the main thread sits in the native Init, a second thread counts the children of our parent, the launcher's process
  * on this node. When they are fewer than the ranks that the launcher has put here, and stay so, a rank has ended, and Init would
  * never return. More children (an ssh of the launcher's) only make that we do not notice; the start deadline still does.
  */
-#include "gather.h"
+#include "rollcall.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -21,8 +21,8 @@
 #include "wait.h"
 
 #define LOOK_MS 250
-#define GONE_S  1   /* that ranks are missing which have been there */
-#define SLOW_S  4   /* that ranks are missing which we have not seen; the launcher may still be starting them */
+#define GONE_S  1 /* that ranks are missing which have been there */
+#define SLOW_S  4 /* that ranks are missing which we have not seen; the launcher may still be starting them */
 #define HERE_NS (8 * UINT64_C(1000000000)) /* since the last rank came through libpacx */
 
 #ifdef OPEN_MPI
@@ -48,18 +48,22 @@ static void on_alarm(int sig)
 	_exit(PXD_EXIT_START);
 }
 
-/* gone: one of the node's daemons speaks for all; the launcher needs the end of all of them. */
+/* gone: one of the node's daemons speaks for all, and first: the launcher ends the others, and drops what has just been written. */
 static void gone(int here)
 {
+	const struct timespec heard = { 0, 200000000 };
 	char text[512];
 	int left = expected - here, n;
 
 	n = snprintf(text, sizeof text,
-		"%s: %d of the %d processes that the launcher started here %s ended without MPI_Init, so there is no "
+		"%s: %d of the %d processes that the launcher started here %s ended without MPI_Init, so "
+		"there is no "
 		"job (does the program call it with these arguments?)\n",
 		who, left, expected, left == 1 ? "has" : "have");
-	if (*who && write(STDERR_FILENO, text, (size_t)n) < 0)
-		_exit(PXD_EXIT_START);
+	if (!*who)
+		sleep(2);
+	else if (write(STDERR_FILENO, text, (size_t)n) == n)
+		nanosleep(&heard, NULL);
 	_exit(PXD_EXIT_START);
 }
 
@@ -104,7 +108,7 @@ static void watch_start(const struct pxd *d)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
-void pxd_gather_start(const struct pxd *d)
+void pxd_roll_start(const struct pxd *d)
 {
 	const struct sigaction late = { .sa_handler = on_alarm };
 
@@ -135,7 +139,7 @@ static void missing_list(const struct pxd *d, const bool *here, int size, char *
 	}
 }
 
-int pxd_gather_here(struct pxd *d)
+int pxd_roll_here(struct pxd *d)
 {
 	int size = 1, self = 0, missing, rc = PX_OK;
 	uint64_t last = px_now_ns();
@@ -168,8 +172,10 @@ int pxd_gather_here(struct pxd *d)
 	if (missing > 0) {
 		missing_list(d, here, size, list, sizeof list);
 		pxd_fail(d, PXD_EXIT_START,
-			"all ranks of this site have called MPI_Init, but %d of them (%s) not through PACX: the preload "
-			"does not reach the program (a container, env -i, setuid, a static program, MPI taken by dlsym), "
+			"all ranks of this site have called MPI_Init, but %d of them (%s) not through PACX: "
+			"the preload "
+			"does not reach the program (a container, env -i, setuid, a static program, MPI "
+			"taken by dlsym), "
 			"or the start command has no {app}",
 			missing, list);
 		rc = PX_ETIMEOUT;
@@ -178,12 +184,12 @@ int pxd_gather_here(struct pxd *d)
 	return rc;
 }
 
-void pxd_gather_init_over(void)
+void pxd_roll_init_over(void)
 {
 	atomic_store(&over, true);
 }
 
-void pxd_gather_over(void)
+void pxd_roll_over(void)
 {
 	alarm(0);
 }

@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""one_job_test.py: a job is well only if it was one job. Programs that PACX does not reach, that never call MPI_Init, ranks that
+leave by ways that no launcher notices, sites that end before the others: named within seconds, with an exit status that is not 0."""
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+
+import sites
+from sites import BUILD
+
+TMP = tempfile.mkdtemp(prefix="pacx-one-")
+FLAVORS = sites.flavors()
+LONG = "600s"  # nothing here may wait for a deadline of the job
+
+PROGRAM = r"""
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	int rank, size, who = argc > 2 ? atoi(argv[2]) : -1;
+	const char *how = argc > 1 ? argv[1] : "";
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	printf("rank %d of %d\n", rank, size);
+	fflush(stdout);
+	if (!strcmp(how, "children")) { /* none of them is the rank */
+		char *const none[] = { NULL };
+		if (fork() == 0)
+			_exit(0);
+		if (vfork() == 0)
+			_exit(0);
+		if (vfork() == 0)
+			execl("/bin/true", "true", (char *)NULL);
+		if (execv("/nonexistent/program", none) == 0 || system("exit 0") != 0)
+			return 1;
+		while (wait(NULL) > 0)
+			;
+	}
+	if (rank == who) {
+		if (!strcmp(how, "_exit"))
+			_exit(0);
+		if (!strcmp(how, "_Exit"))
+			_Exit(0);
+		if (!strcmp(how, "quick_exit"))
+			quick_exit(0);
+		if (!strcmp(how, "execl"))
+			execl("/bin/true", "true", "one", (char *)NULL);
+		if (!strcmp(how, "execlp"))
+			execlp("true", "true", (char *)NULL);
+		if (!strcmp(how, "execvp"))
+			execvp("true", (char *const[]){ "true", NULL });
+	}
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Finalize();
+	if (!strcmp(how, "after")) /* the rank has done its part */
+		execle("/bin/sh", "sh", "-c", "echo \"after $X\"", (char *)NULL, (char *const[]){ "X=execle", NULL });
+	return 0;
+}
+"""
+
+
+def setup():
+    with open(f"{TMP}/prog.c", "w") as f:
+        f.write(PROGRAM)
+    for m in FLAVORS:
+        subprocess.run([f"mpicc.{m}", "-w", "-D_GNU_SOURCE", "-o", f"{TMP}/prog.{m}", f"{TMP}/prog.c"], check=True)
+
+
+def run(*args, seconds=45, **more):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("PACX_")}
+    env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", **more)
+    start = time.monotonic()
+    p = subprocess.run([f"{BUILD}/bin/pacxrun", *args], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=100, env=env,
+                       check=False)
+    assert time.monotonic() - start < seconds, f"took {time.monotonic() - start} s\n{p.stderr}"
+    return p
+
+
+def local(*program, options=(), **more):
+    """Two sites of two ranks; {mpi} in the program is the site's."""
+    return run("-n", "2+2", "--mpi", f"{FLAVORS[0]}+{FLAVORS[-1]}", "--timeout", LONG, *options, "--", *program, **more)
+
+
+def failed(p, code, *parts):
+    assert p.returncode == code or (code is None and p.returncode), f"exit status {p.returncode}\n{p.stdout}{p.stderr}"
+    for part in parts:
+        assert part in p.stderr, f"{part!r} is not in:\n{p.stderr}"
+
+
+PROG = f"{TMP}/prog.{{mpi}}"
+NO_PART = "has ended with exit status 0, but was no part of the job"
+
+
+def good_jobs_are_good():
+    for options in ((), ("--form", "single"), ("--daemons", "first"), ("--label",)):
+        p = local(PROG, options=options)
+        assert p.returncode == 0 and len([x for x in p.stdout.splitlines() if x.endswith("of 4")]) == 4, p.stdout + p.stderr
+        assert p.stderr == "" and "pacx " not in p.stdout, p.stderr
+
+
+def single_form_past_the_preload_is_no_job():
+    failed(local("env", "-u", "LD_PRELOAD", PROG, options=("--form", "single")), 3, NO_PART, "the preload did not reach it")
+
+
+def mpmd_past_the_preload_is_named_by_the_daemons():
+    failed(local("env", "-u", "LD_PRELOAD", PROG), 3, "all ranks of this site have called MPI_Init, but 2 of them (0, 1) not through PACX")
+    failed(local("env", "-u", "LD_PRELOAD", PROG, options=("--daemons", "first")), 3, "2 of them (0, 1) not through PACX")
+
+
+def one_rank_past_the_preload_is_named():
+    script = f"{TMP}/one.sh"
+    with open(script, "w") as f:
+        f.write(f'#!/bin/sh\n[ "$OMPI_COMM_WORLD_RANK$PMI_RANK" = 1 ] && unset LD_PRELOAD\nexec {TMP}/prog.$PACX_MPI\n')
+    os.chmod(script, 0o755)
+    failed(local(script), 3, "but 1 of them (1) not through PACX")
+
+
+def programs_without_mpi_init_end_the_job_at_once():
+    p = local("echo", "usage")
+    failed(p, None, "ended without MPI_Init")
+    assert p.stdout.splitlines().count("usage") == 4, p.stdout  # hydra writes there, too
+    p = local("echo", "usage", options=("--daemons", "first"))
+    failed(p, None, "ended without MPI_Init")
+    p = local("echo", "usage", options=("--form", "single"))
+    failed(p, 3, "pacxrun: site 'left' " + NO_PART, "Does it call MPI_Init at all")
+    assert p.stdout.splitlines().count("usage") == 8, p.stdout
+
+
+def start_commands_that_lose_the_site_are_found():
+    with open(f"{TMP}/hosts.yml", "w") as f:
+        f.write("sites:\n  - {name: left, ranks: 1, mpi: %s, start: 'true {app} {pacxd}'}\n"
+                "  - {name: right, ranks: 1, mpi: %s}\ndeadlines: {start: %s}\n" % (FLAVORS[0], FLAVORS[0], LONG))
+    failed(run("-f", f"{TMP}/hosts.yml", "--", f"{TMP}/prog.{FLAVORS[0]}"), 3, "pacxrun: site 'left' " + NO_PART)
+
+
+def standard_error_may_go_elsewhere():
+    """The other site's daemons tell, or the user says that nobody does."""
+    m = FLAVORS[0]
+    more = "--oversubscribe --bind-to none" if m == "openmpi" else ""
+    text = "sites:\n"
+    for name, to in ("left", f"2>{TMP}/err"), ("right", "{}"):
+        text += f"  - {{name: {name}, ranks: 1, mpi: {m}, start: 'mpirun.{m} {more} -np 1 {{app}} : -np {{daemons}} {{pacxd}} {to}'}}\n"
+    path = f"{TMP}/hosts.yml"
+    with open(path, "w") as f:
+        f.write(text.replace("{}", ""))
+    p = run("-f", path, "--", f"{TMP}/prog.{m}")
+    assert (p.returncode, p.stderr) == (0, ""), p.stderr
+    with open(path, "w") as f:
+        f.write(text.replace("{}", f"2>{TMP}/err2"))
+    failed(run("-f", path, "--", f"{TMP}/prog.{m}"), 3, "PACX_RECORDS=no")
+    p = run("-f", path, "--", f"{TMP}/prog.{m}", PACX_RECORDS="no")
+    assert (p.returncode, p.stderr) == (0, ""), p.stderr
+
+
+def ranks_that_leave_are_named():
+    for how, word in (("_exit", "ended by _exit"), ("_Exit", "ended by _exit"), ("quick_exit", "ended by quick_exit"),
+                      ("execl", "became 'true' by exec"), ("execlp", "became 'true' by exec"), ("execvp", "became 'true' by exec")):
+        for who in (0, 3) if how == "_exit" else (3,):
+            failed(local(PROG, how, str(who)), None, f"rank {who} {word} without MPI_Finalize")
+
+
+def children_and_the_time_after_mpi_finalize_are_free():
+    p = local(PROG, "children")
+    assert (p.returncode, p.stderr) == (0, ""), p.stderr
+    p = local(PROG, "after")
+    assert p.returncode == 0 and p.stdout.count("after execle\n") == 4, p.stdout + p.stderr
+
+
+TESTS = [good_jobs_are_good, single_form_past_the_preload_is_no_job, mpmd_past_the_preload_is_named_by_the_daemons,
+         one_rank_past_the_preload_is_named, programs_without_mpi_init_end_the_job_at_once, start_commands_that_lose_the_site_are_found,
+         standard_error_may_go_elsewhere, ranks_that_leave_are_named, children_and_the_time_after_mpi_finalize_are_free]
+
+if __name__ == "__main__":
+    if not FLAVORS:
+        raise SystemExit(77)
+    try:
+        setup()
+        sites.run([(t.__name__, t) for t in TESTS])
+    finally:
+        shutil.rmtree(TMP, ignore_errors=True)
