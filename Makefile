@@ -59,14 +59,14 @@ HOSTS  = $(wildcard daemon/hostfile*.c)
 RUN    = $(addprefix daemon/,pacxrun.c plan.c plan_key.c quote.c elf_flavor.c launch.c muster.c output.c records.c json.c descend.c guard.c feeder.c key.c)
 DISPATCH = daemon/pacxd_dispatch.c daemon/relay.c daemon/relay_end.c
 CTL    = $(wildcard daemon/pacxctl*.c)
-PACXD  = daemon/key.c daemon/descend.c $(filter-out $(RUN) $(CTL) $(HOSTS) $(DISPATCH) daemon/pacxlabel.c,$(wildcard daemon/*.c))
+PACXD  = daemon/key.c daemon/descend.c $(filter-out $(RUN) $(CTL) $(HOSTS) $(DISPATCH) daemon/pacxlabel.c daemon/pacxrank.c,$(wildcard daemon/*.c))
 # What pacxctl shares with the daemons and pacxrun.
 CTL_USES = $(addprefix daemon/,tls.c key.c via.c rundir.c json.c)
 
 plain   = $(patsubst %.c,$(B)/obj/plain/%.o,$(1))
 vendored = $(patsubst %.c,$(B)/obj/$(2)/%.o,$(1))
 
-PROGRAMS = $(B)/bin/pacxrun $(B)/bin/pacxd $(B)/bin/pacxctl $(B)/lib/pacx/pacxlabel
+PROGRAMS = $(B)/bin/pacxrun $(B)/bin/pacxd $(B)/bin/pacxctl $(B)/lib/pacx/pacxlabel $(B)/lib/pacx/pacxrank
 all: $(PROGRAMS) $(foreach v,$(VENDORS),$(B)/lib/libpacx-$(v).so $(B)/lib/pacx/pacxd-$(v))
 	$(if $(VENDORS),,$(error no MPI found: install openmpi-bin libopenmpi-dev or mpich libmpich-dev, or run scripts/setup))
 
@@ -82,6 +82,7 @@ $(B)/bin/pacxrun: $(call plain,$(RUN) $(HOSTS) $(BASE) $(WIRE))
 $(B)/bin/pacxctl: $(call plain,$(CTL) $(CTL_USES) $(HOSTS) $(BASE) $(WIRE))
 $(B)/bin/pacxd: $(call plain,$(DISPATCH) $(BASE) $(WIRE))
 $(B)/lib/pacx/pacxlabel: $(call plain,daemon/pacxlabel.c $(BASE))
+$(B)/lib/pacx/pacxrank: $(call plain,daemon/pacxrank.c)
 $(PROGRAMS):
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  LINK    $@")

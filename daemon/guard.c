@@ -61,6 +61,16 @@ static pid_t command_start(char **argv, const sigset_t *mask)
 	_exit(errno == ENOENT ? 127 : 126);
 }
 
+/* key_forget: the command has the job's key; we stay as long as it runs, and need it no more. */
+static void key_forget(void)
+{
+	char *key = getenv("PACX_KEY");
+
+	if (key)
+		memset(key, 0, strlen(key)); /* also from what /proc shows */
+	unsetenv("PACX_KEY");
+}
+
 /* reap: collect what has ended; true while children are left. The status of `command` goes to *status. */
 static bool reap(pid_t command, int *status, bool *ended)
 {
@@ -137,6 +147,7 @@ int pxd_guard_main(int argc, char **argv)
 		fprintf(stderr, "pacxrun --guard: cannot fork: %s\n", strerror(errno));
 		return 126;
 	}
+	key_forget();
 	while (reap(command, &status, &ended)) {
 		int sig = sigtimedwait(&set, NULL, &look);
 		bool end = (sig > 0 && sig != SIGCHLD) || (sig < 0 && (reader_gone(1) || reader_gone(2)));

@@ -5,8 +5,8 @@
  * pacxrun --label puts it into {app}. Site and first rank come from PACX_SITE and PACX_BASE, the
  * native rank from the launcher (OMPI_COMM_WORLD_RANK, PMI_RANK). Standard input and all other
  * descriptors (hydra's PMI socket) belong to the program. It passes signals on, ends with the
- * program's exit status or signal, and neither outlives the other. In a single-executable site the
- * ranks that become daemons are not labelled: their output is not text.
+ * program's exit status or signal, and neither outlives the other.
+ * Ranks that become daemons have done so before (pacxrank.c).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,6 @@
 #include "base/buf.h"
 
 #define LINE_MAX_HELD 65536 /* a longer line is passed on in pieces, the label only before the first */
-#define DAEMONS       2
 #define READ_SIZE     16384
 
 struct stream {
@@ -44,21 +43,14 @@ static int number_of(const char *name, int otherwise)
 	return v && *v ? atoi(v) : otherwise;
 }
 
-/* label_make: false when this rank becomes a daemon. */
-static bool label_make(void)
+static void label_make(void)
 {
-	const char *site = getenv("PACX_SITE"), *form = getenv("PACX_FORM"), *where = getenv("PACX_DAEMONS");
+	const char *site = getenv("PACX_SITE"), *where = getenv("PACX_DAEMONS");
 	int rank = number_of("OMPI_COMM_WORLD_RANK", number_of("PMI_RANK", 0));
-	int size = number_of("OMPI_COMM_WORLD_SIZE", number_of("PMI_SIZE", INT_MAX));
-	int daemons = DAEMONS * number_of("PACX_GATEWAYS", 1);
-	bool first = where && strcmp(where, "first") == 0;
 
-	if (first)
-		rank -= daemons;
-	if (rank < 0 || (form && strcmp(form, "single") == 0 && !first && rank >= size - daemons))
-		return false;
+	if (where && strcmp(where, "first") == 0)
+		rank -= 2 * number_of("PACX_GATEWAYS", 1);
 	snprintf(label, sizeof label, "[%.64s %d] ", site ? site : "?", number_of("PACX_BASE", 0) + rank);
-	return true;
 }
 
 /* write_all: false when nobody reads any more. */
@@ -256,9 +248,6 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: pacxlabel PROGRAM [ARGUMENT ...]\n");
 		return 2;
 	}
-	if (label_make())
-		return label_run(argv + 1);
-	execvp(argv[1], argv + 1);
-	fprintf(stderr, "pacxlabel: cannot run %s: %s\n", argv[1], strerror(errno));
-	return errno == ENOENT ? 127 : 126;
+	label_make();
+	return label_run(argv + 1);
 }

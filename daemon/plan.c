@@ -302,10 +302,11 @@ static int command_fill(const struct pxd_plan_options *o, struct pxd_start *st, 
 	}
 	words_add(&all, "%s", st->preload);
 	words_add(&pacxd, "%s/pacx/pacxd-%s", lib, pxd_flavor_name(s->mpi));
-	if (o->label) { /* the helper is no MPI program: only its child is preloaded */
+	/* The helpers are no MPI programs: only what they run is preloaded. */
+	words_add(&app, "%s/pacx/pacxrank", lib);
+	if (o->label)
 		words_add(&app, "%s/pacx/pacxlabel", lib);
-		words_add(&app, "env");
-	}
+	words_add(&app, "env");
 	words_add(&app, "%s", st->preload);
 	for (int i = 0; i < exe.n; i++)
 		words_add(&app, "%s", exe.list[i]);

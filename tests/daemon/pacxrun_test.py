@@ -9,6 +9,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -329,7 +330,7 @@ def odd_arguments_get_through_real_launchers():
         if subprocess.run(["sh", "-c", f"command -v {mpirun.split()[0]}"], capture_output=True).returncode:
             continue
         os.environ.update(env)
-        job = Job([f"{mpirun} -np 1 {{app}} : -np 1 true"], program=[sys.executable, "-c", show, *words],
+        job = Job([f"{mpirun} -np 1 {{app}} : -np 2 true"], program=[sys.executable, "-c", show, *words],
                   keys=", env: {LD_PRELOAD: ''}").end()
         equal((job.p.returncode, job.out), (0, f"{words!r}\n"), mpirun + job.err)
 
@@ -416,15 +417,22 @@ def label_keeps_status_input_and_long_lines():
 
 
 @test
-def label_leaves_daemons_of_a_single_executable_alone():
-    equal(label("echo", "hi", PACX_FORM="single").stdout, "[x 5] hi\n")
+def rank_becomes_a_daemon_or_the_program_without_the_key():
+    """In the place of the installed one, so that what stands for pacxd lies beside it."""
+    with tempfile.TemporaryDirectory() as d:
+        shutil.copy(f"{BUILD}/lib/pacx/pacxrank", d)
+        with open(d + "/pacxd-mpich", "w") as f:
+            f.write('#!/bin/sh\necho "daemon $PACX_KEY/$LD_PRELOAD"\n')
+        os.chmod(d + "/pacxd-mpich", 0o755)
 
-    env = dict(os.environ, PACX_SITE="x", PACX_FORM="single", PMI_SIZE="4", PMI_RANK="2")
-    equal(subprocess.run([LABEL, "echo", "hi"], env=env, capture_output=True, text=True).stdout, "hi\n")
-    env.update(PACX_DAEMONS="first", PMI_RANK="1")
-    equal(subprocess.run([LABEL, "echo", "hi"], env=env, capture_output=True, text=True).stdout, "hi\n")
-    env.update(PMI_RANK="2")
-    equal(subprocess.run([LABEL, "echo", "hi"], env=env, capture_output=True, text=True).stdout, "[x 0] hi\n")
+        def rank(number, form, where):
+            env = dict(os.environ, PACX_SITE="x", PACX_FORM=form, PACX_MPI="mpich", PACX_DAEMONS=where, PMI_SIZE="4", PMI_RANK=str(number),
+                       PACX_KEY="k", LD_PRELOAD="")
+            return subprocess.run([d + "/pacxrank", "sh", "-c", 'echo "program $PACX_KEY/"'], env=env, capture_output=True, text=True,
+                                  timeout=20).stdout
+        equal([rank(n, "single", "last") for n in range(4)], ["program /\n"] * 2 + ["daemon k/\n"] * 2)
+        equal([rank(n, "single", "first") for n in range(4)], ["daemon k/\n"] * 2 + ["program /\n"] * 2)
+        equal([rank(n, "mpmd", "last") for n in range(4)], ["program /\n"] * 4)
 
 
 @test
