@@ -9,6 +9,7 @@
 
 #include "bind.h"
 #include "comm_find.h"
+#include "lock.h"
 #include "vendor.h"
 
 struct entry {
@@ -49,15 +50,19 @@ int px_attr_note(MPI_Comm comm, int keyval)
 
 int px_Comm_set_attr(MPI_Comm comm, int keyval, void *value)
 {
-	int rc = px_n.Comm_set_attr(comm, keyval, value);
+	int rc;
 
+	px_blocking(rc, px_n.Comm_set_attr(comm, keyval, value)); /* may delete the value before */
 	return rc == MPI_SUCCESS ? px_attr_note(comm, keyval) : rc;
 }
 
 int px_Comm_delete_attr(MPI_Comm comm, int keyval)
 {
+	int rc;
+
 	forget(comm, keyval);
-	return px_n.Comm_delete_attr(comm, keyval);
+	px_blocking(rc, px_n.Comm_delete_attr(comm, keyval));
+	return rc;
 }
 
 int px_Attr_put(MPI_Comm comm, int keyval, void *value)

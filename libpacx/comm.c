@@ -8,6 +8,8 @@
 #include "channel.h"
 #include "comm_find.h"
 #include "err.h"
+#include "lock.h"
+#include "request.h"
 #include "schedule.h"
 #include "state.h"
 #include "topo.h"
@@ -146,22 +148,54 @@ void px_comm_hold(struct px_comm *c)
 	c->refs++;
 }
 
+static void comm_end(struct px_comm *c)
+{
+	MPI_Comm native = c->native;
+	int rc;
+
+	px_channel_ctx_del(c->ctx);
+	px_channel_ctx_del(c->ctx | 1);
+	px_channel_drain(&c->p2p);
+	px_comm_remove(native);
+	comm_free(c);
+	px_blocking(rc, px_n.Comm_free(&native)); /* calls the user's functions for its attributes */
+	(void)rc;
+}
+
+static struct px_comm *dead; /* linked by next_dead */
+
 void px_comm_drop(struct px_comm *c)
 {
 	if (--c->refs > 0)
 		return;
-	px_channel_ctx_del(c->ctx);
-	px_channel_ctx_del(c->ctx | 1);
-	px_channel_drain(&c->p2p);
-	px_comm_remove(c->native);
-	px_n.Comm_free(&c->native);
-	comm_free(c);
+	if (!px_serving) {
+		comm_end(c);
+		return;
+	}
+	c->next_dead = dead;
+	dead = c;
+}
+
+void px_comm_sweep(void)
+{
+	while (dead) {
+		struct px_comm *c = dead;
+
+		dead = c->next_dead;
+		comm_end(c);
+	}
 }
 
 int px_raise(struct px_comm *c, int code)
 {
 	/* WORLD's handler must see MPI_COMM_WORLD, the handle that the application knows. */
-	px_n.Comm_call_errhandler(c->native == px_world_native ? MPI_COMM_WORLD : c->native, code);
+	int rc;
+
+	if (px_serving)
+		return code; /* kept: the operation that it belongs to raises it when it completes */
+	px_blocking(rc,
+		px_n.Comm_call_errhandler(c->native == px_world_native ? MPI_COMM_WORLD : c->native, code));
+	(void)rc;
 	return code;
 }
 
@@ -236,9 +270,12 @@ int px_Comm_remote_size(struct px_comm *c, int *size)
 int px_Comm_free(MPI_Comm *comm)
 {
 	struct px_comm *c = px_comm_find(*comm);
+	int rc;
 
-	if (!c)
-		return px_n.Comm_free(comm);
+	if (!c) {
+		px_blocking(rc, px_n.Comm_free(comm));
+		return rc;
+	}
 	if (c->native == px_world_native)
 		return px_raise(c, MPI_ERR_COMM);
 	*comm = MPI_COMM_NULL;
@@ -249,9 +286,12 @@ int px_Comm_free(MPI_Comm *comm)
 int px_Comm_disconnect(MPI_Comm *comm)
 {
 	struct px_comm *c = px_comm_find(*comm);
+	int rc;
 
-	if (!c)
-		return px_n.Comm_disconnect(comm);
+	if (!c) {
+		px_blocking(rc, px_n.Comm_disconnect(comm));
+		return rc;
+	}
 	return px_Comm_free(comm);
 }
 

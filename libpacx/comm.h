@@ -41,6 +41,7 @@ struct px_comm {
 	struct px_match p2p, coll;
 	struct px_sched *first, *last; /* collectives in the order called; only the first runs */
 	uint32_t seq;                  /* collectives started so far */
+	struct px_comm *next_dead;     /* see px_comm_sweep */
 	struct px_topo *topo;          /* Cartesian or graph topology, or NULL */
 };
 
@@ -49,6 +50,8 @@ struct px_comm {
 struct px_comm *px_comm_new(MPI_Comm native, uint64_t ctx, int size, const int *grank);
 void px_comm_hold(struct px_comm *c);
 void px_comm_drop(struct px_comm *c);
+/* px_comm_sweep: free those whose last holder went while other sites were being served (px_serving). */
+void px_comm_sweep(void);
 
 /* px_comm_spans: do these global ranks live at more than one site? */
 bool px_comm_spans(int size, const int *grank);
@@ -63,6 +66,9 @@ int px_unsupported(struct px_comm *c, const char *name);
 /* px_unsupported_file: the same for MPI_File_open, whose errors belong to MPI_FILE_NULL's handler (MPI standard 14.7). */
 int px_unsupported_file(MPI_File *fh);
 
+/* px_comm_turn: collective over c: when it returns, all collectives called on c before are complete here, and a blocking native call on
+ * c->native may follow (without the lock), which waits for nobody who waits for us. MPI error code. */
+int px_comm_turn(struct px_comm *c);
 /* px_comm_agree: collective over c: all contribute `bytes` bytes, all get all, in rank order. MPI error code. */
 int px_comm_agree(struct px_comm *c, const void *mine, int bytes, void *all);
 

@@ -9,7 +9,7 @@
 #define FIRST_SHIFT 58 /* 64 slots */
 
 MPI_Comm px_world_native = MPI_COMM_WORLD;
-bool px_active;
+bool px_active, px_hooked;
 _Atomic int px_duty;
 _Atomic unsigned px_find_live;
 struct px_find_table *_Atomic px_find_table;

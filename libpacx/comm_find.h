@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "yield_hook.h"
+
 struct px_comm;
 
 #define PX_LIKELY(x)   __builtin_expect(!!(x), 1)
@@ -21,7 +23,10 @@ struct px_comm;
 
 extern MPI_Comm px_world_native; /* what MPI_COMM_WORLD means: itself until init.c has split it */
 extern bool px_active;           /* PACX_SITE is set: this process belongs to a PACX job */
-extern _Atomic int px_duty; /* remote operations that need this process's progress: never block natively */
+/* Other sites are served from within native calls (progress.h), which therefore may block at any time. The same at all ranks of
+ * a site; set once, by progress.c. */
+extern bool px_hooked;
+extern _Atomic int px_duty; /* remote operations that need this process's progress: never block natively, unless hooked */
 
 #define PX_MAP(c) ((c) == MPI_COMM_WORLD ? px_world_native : (c))
 
@@ -80,10 +85,24 @@ static inline struct px_comm *px_comm_find(MPI_Comm native)
 	}
 }
 
-/* px_must_poll: may a native call not block, because remote operations need progress meanwhile? */
+/* px_native_begins: a native call begins that may block: it may spin for a moment before it yields. */
+static inline void px_native_begins(void)
+{
+	atomic_store_explicit(&px_idle_polls, 0, memory_order_relaxed);
+}
+
+/* px_must_poll: may a native point-to-point call not block, because remote operations need progress meanwhile? */
 static inline bool px_must_poll(void)
 {
-	return atomic_load_explicit(&px_duty, memory_order_relaxed) != 0;
+	px_native_begins();
+	return !px_hooked && atomic_load_explicit(&px_duty, memory_order_relaxed) != 0;
+}
+
+/* px_must_meet: may native collectives not block? Then all members use the nonblocking forms, or meet first. */
+static inline bool px_must_meet(void)
+{
+	px_native_begins();
+	return !px_hooked && px_spanning();
 }
 
 /* px_comm_insert: native now stands for c (replaces). 0 or PX_ENOMEM. Under px_lock. */

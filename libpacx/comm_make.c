@@ -1,9 +1,11 @@
 /* comm_make.c: constructors of communicators from those that span sites.
  *
- * Design. First the local members come together with progress (px_meet), so that the blocking native constructor
- * that follows waits for nobody who waits for us. Then all members learn in one allgather (px_comm_agree) whether it has
- * succeeded everywhere (one vendor may have run out of communicators) and a fresh context id from each of them: the
- * new communicator takes the id offered by its rank 0. The result is a native communicator when its members are at one site.
+ * Design. A constructor waits until the collectives called before it on the same communicator are complete (px_comm_turn), so that
+ * all local members start native operations on it in one order, and where native calls may not block the members meet. Then it calls the
+ * native constructor, without the lock: other threads, and the user's attribute functions, go on meanwhile. Then all members
+ * learn in one allgather (px_comm_agree) whether that has succeeded everywhere (one vendor may have run out of communicators) and
+ * a fresh context id from each of them: the new communicator takes the id offered by its rank 0. The result is a native
+ * communicator when its members are at one site.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,7 @@
 #include "endian.h"
 #include "err.h"
 #include "group.h"
+#include "lock.h"
 #include "request.h"
 #include "state.h"
 #include "topo.h"
@@ -83,11 +86,11 @@ static int dup(struct px_comm *c, bool with_info, MPI_Info info, MPI_Comm *out)
 {
 	MPI_Comm native = MPI_COMM_NULL;
 	uint64_t ctx;
-	int rc, made = px_meet(c->native);
+	int rc, made = px_comm_turn(c);
 
 	if (made == MPI_SUCCESS)
-		made = with_info ? px_n.Comm_dup_with_info(c->native, info, &native)
-				 : px_n.Comm_dup(c->native, &native);
+		px_blocking(made, with_info ? px_n.Comm_dup_with_info(c->native, info, &native)
+					    : px_n.Comm_dup(c->native, &native));
 	rc = agree(c, made, 0, &ctx);
 	return rc == MPI_SUCCESS ? dup_finish(c, native, ctx, out) : unmake(native, made, rc);
 }
@@ -198,10 +201,10 @@ int px_Comm_split(struct px_comm *c, int color, int key, MPI_Comm *out)
 
 	if (color < 0 && color != MPI_UNDEFINED)
 		return px_raise(c, MPI_ERR_ARG);
-	made = px_meet(c->native);
+	made = px_comm_turn(c);
 	if (made ==
 		MPI_SUCCESS) /* orders by key, then by native rank: as the whole is ordered by key, then by rank */
-		made = px_n.Comm_split(c->native, color, key, &native);
+		px_blocking(made, px_n.Comm_split(c->native, color, key, &native));
 	rc = claims(c, made, color, key, &v, &n);
 	if (rc != MPI_SUCCESS)
 		return unmake(native, made, rc);
@@ -222,9 +225,11 @@ int px_Comm_split(struct px_comm *c, int color, int key, MPI_Comm *out)
 int px_Comm_split_type(struct px_comm *c, int type, int key, MPI_Info info, MPI_Comm *out)
 {
 	/* What processes can share never reaches beyond a site. */
-	int rc = px_meet(c->native);
+	int rc = px_comm_turn(c);
 
-	return rc == MPI_SUCCESS ? px_n.Comm_split_type(c->native, type, key, info, out) : rc;
+	if (rc == MPI_SUCCESS)
+		px_blocking(rc, px_n.Comm_split_type(c->native, type, key, info, out));
+	return rc;
 }
 
 /* Global ranks of group as a subset of c; comm rank of its first member. MPI error code, raised. */
@@ -252,6 +257,27 @@ static bool member(int n, const int *grank)
 	return false;
 }
 
+/* The local members of the list as a group of c's own native communicator: MPICH 4.0 crashes in Comm_create_group when the group
+ * comes from another one. */
+static int native_group(struct px_comm *c, int n, const int *grank, MPI_Group *group)
+{
+	int *local = malloc((size_t)(n + 1) * sizeof *local), k = 0, rc;
+	MPI_Group all;
+
+	if (!local)
+		return MPI_ERR_NO_MEM;
+	for (int i = 0; i < n; i++)
+		if (px_is_local(grank[i]))
+			local[k++] = c->lrank_of[c->rank_of[grank[i]]];
+	rc = px_n.Comm_group(c->native, &all);
+	if (rc == MPI_SUCCESS) {
+		rc = px_n.Group_incl(all, k, local, group);
+		px_n.Group_free(&all);
+	}
+	free(local);
+	return rc;
+}
+
 int px_Comm_create(struct px_comm *c, MPI_Group group, MPI_Comm *out)
 {
 	MPI_Group local = MPI_GROUP_EMPTY;
@@ -261,11 +287,11 @@ int px_Comm_create(struct px_comm *c, MPI_Group group, MPI_Comm *out)
 
 	if (rc != MPI_SUCCESS)
 		return rc;
-	made = px_meet(c->native);
+	made = px_comm_turn(c);
 	if (made == MPI_SUCCESS)
-		made = px_group_native(n, grank, &local);
+		made = native_group(c, n, grank, &local);
 	if (made == MPI_SUCCESS)
-		made = px_n.Comm_create(c->native, local, &native);
+		px_blocking(made, px_n.Comm_create(c->native, local, &native));
 	if (local != MPI_GROUP_EMPTY)
 		px_n.Group_free(&local);
 	rc = agree(c, made, first, &ctx);
@@ -318,9 +344,9 @@ int px_Comm_create_group(struct px_comm *c, MPI_Group group, int tag, MPI_Comm *
 	}
 	rc = group_ctx(c, n, grank, tag, &ctx);
 	if (rc == MPI_SUCCESS)
-		rc = px_group_native(n, grank, &local);
+		rc = native_group(c, n, grank, &local);
 	if (rc == MPI_SUCCESS) {
-		rc = px_n.Comm_create_group(c->native, local, tag, &native);
+		px_blocking(rc, px_n.Comm_create_group(c->native, local, tag, &native));
 		px_n.Group_free(&local);
 	}
 	if (rc == MPI_SUCCESS)

@@ -1,7 +1,7 @@
 /* complete.c: the MPI_Wait and MPI_Test families, over any mixture of native and own requests.
  *
- * Design: a call without any request of ours goes to the native function when nothing else needs
- * progress. Otherwise the requests are sorted into two sides (struct mix): ours are looked at with px_req_test,
+ * Design: a call without any request of ours goes to the native function when a native call may block; so does
+ * MPI_Waitall when all of ours are native underneath (receives from this site). Otherwise the requests are sorted into two sides (struct mix): ours are looked at with px_req_test,
  * the native ones with one native Testall/Testany/Testsome per round, which treats inactive
  * and null requests as the standard says.
  */
@@ -33,9 +33,14 @@ static bool asleep(const struct px_req *r)
 int px_Wait(MPI_Request *req, MPI_Status *status)
 {
 	struct px_req *r = px_req_find(*req);
+	int rc;
 
+	if (!r && px_may_block()) {
+		px_blocking(rc, px_n.Wait(req, status));
+		return rc;
+	}
 	if (!r)
-		return px_duty == 0 && !px_threaded ? px_n.Wait(req, status) : px_wait_native(req, status);
+		return px_wait_native(req, status);
 	if (asleep(r)) {
 		empty_status(status);
 		return MPI_SUCCESS;
@@ -132,7 +137,7 @@ static void mix_free(struct mix *m, MPI_Request *req)
 /* Is the whole array the native MPI's business? */
 static bool all_native(int n, const MPI_Request *req)
 {
-	if (px_duty != 0 || px_threaded)
+	if (!px_may_block())
 		return false;
 	for (int i = 0; i < n; i++)
 		if (px_req_find(req[i]))
@@ -200,18 +205,60 @@ static int finish_all(struct mix *m, MPI_Request *req, MPI_Status *statuses, int
 	return bad ? raise_array(failed, MPI_ERR_IN_STATUS) : MPI_SUCCESS;
 }
 
+/* Is everything that is left to wait for native underneath? */
+static bool waits_natively(const struct mix *m)
+{
+	for (int i = 0; i < m->no; i++)
+		if (!asleep(m->own[i]) && !m->own[i]->done && !px_req_only_native(m->own[i]))
+			return false;
+	return px_hooked;
+}
+
+/* One native call for all: the native halves of our own requests follow those that were native from the beginning. What an
+ * error leaves pending stays with its request. */
+static int wait_natively(struct mix *m)
+{
+	int k = m->nn, class, rc;
+
+	for (int i = 0; i < m->no; i++)
+		if (px_req_only_native(m->own[i]))
+			m->nat[k++] = m->own[i]->native;
+	px_blocking(rc, px_n.Waitall(k, m->nat, m->nat_st));
+	px_n.Error_class(rc, &class);
+	k = m->nn;
+	for (int i = 0; i < m->no; i++) {
+		struct px_req *r = m->own[i];
+		int error;
+
+		if (!px_req_only_native(r))
+			continue;
+		error = class == MPI_ERR_IN_STATUS ? m->nat_st[k].MPI_ERROR : rc;
+		r->native = m->nat[k];
+		if (error != MPI_ERR_PENDING)
+			px_req_native_done(r, &m->nat_st[k], error);
+		k++;
+	}
+	return rc;
+}
+
 int px_Waitall(int n, MPI_Request req[], MPI_Status statuses[])
 {
 	struct px_wait w;
 	struct mix m;
-	int rc = MPI_SUCCESS, flag = 0;
+	int rc = MPI_SUCCESS, flag;
 
-	if (n <= 0 || all_native(n, req))
-		return px_n.Waitall(n, req, statuses);
+	if (n <= 0 || all_native(n, req)) {
+		px_blocking(rc, px_n.Waitall(n, req, statuses));
+		return rc;
+	}
 	if (mix_init(&m, n, req) != MPI_SUCCESS)
 		return MPI_ERR_NO_MEM;
-	px_loop_enter(&w);
 	flag = m.nn == 0;
+	if (waits_natively(&m)) {
+		rc = wait_natively(&m);
+		flag = 1;
+	}
+	px_loop_enter(&w);
 	for (;;) {
 		bool own;
 
@@ -291,8 +338,10 @@ int px_Waitany(int n, MPI_Request req[], int *index, MPI_Status *status)
 	struct mix m;
 	int rc;
 
-	if (n <= 0 || all_native(n, req))
-		return px_n.Waitany(n, req, index, status);
+	if (n <= 0 || all_native(n, req)) {
+		px_blocking(rc, px_n.Waitany(n, req, index, status));
+		return rc;
+	}
 	if (mix_init(&m, n, req) != MPI_SUCCESS)
 		return MPI_ERR_NO_MEM;
 	px_loop_enter(&w);
@@ -363,8 +412,10 @@ int px_Waitsome(int n, MPI_Request req[], int *count, int indices[], MPI_Status 
 	struct mix m;
 	int rc;
 
-	if (n <= 0 || all_native(n, req))
-		return px_n.Waitsome(n, req, count, indices, statuses);
+	if (n <= 0 || all_native(n, req)) {
+		px_blocking(rc, px_n.Waitsome(n, req, count, indices, statuses));
+		return rc;
+	}
 	if (mix_init(&m, n, req) != MPI_SUCCESS)
 		return MPI_ERR_NO_MEM;
 	px_loop_enter(&w);

@@ -37,7 +37,8 @@ static int apps(MPI_Group *g)
 	return rc;
 }
 
-int px_group_native(int size, const int *grank, MPI_Group *native)
+/* The members at this site, in group order. */
+static int native_part(int size, const int *grank, MPI_Group *native)
 {
 	int *local = malloc((size_t)(size + 1) * sizeof *local);
 	MPI_Group all;
@@ -65,7 +66,7 @@ int px_group_new(int size, const int *grank, MPI_Group *group)
 	for (int i = 0; i < size; i++)
 		outside |= !px_is_local(grank[i]);
 	if (!outside)
-		return px_group_native(size, grank, group);
+		return native_part(size, grank, group);
 	l = malloc(sizeof *l + (size_t)size * sizeof *l->rank);
 	if (!l || (!spanning && !(spanning = px_map_new()))) {
 		free(l);

@@ -14,8 +14,4 @@ int px_group_new(int size, const int *grank, MPI_Group *group);
 /* px_group_list: global ranks of a group (allocated, free it), -1 for a process outside this world. MPI error code. */
 int px_group_list(MPI_Group group, int *size, int **grank);
 
-/* px_group_native: group as a native group of its members at this site, in group order (free with px_n.Group_free
- * unless MPI_GROUP_EMPTY). */
-int px_group_native(int size, const int *grank, MPI_Group *native);
-
 #endif

@@ -20,6 +20,7 @@
 #include "err.h"
 #include "leave.h"
 #include "lock.h"
+#include "progress.h"
 #include "schedule.h"
 #include "state.h"
 #include "wait.h"
@@ -157,7 +158,7 @@ static void key_forget(void)
 	unsetenv("PACX_KEY");
 }
 
-static void start(pid_t parent)
+static void start(pid_t parent, bool threaded)
 {
 	char who[96];
 
@@ -179,6 +180,7 @@ static void start(pid_t parent)
 	px_wait_setup(px.map.procs_here, false);
 	world_receive();
 	world_make();
+	px_progress_open(threaded);
 	stdin_from_fifo();
 }
 
@@ -218,7 +220,7 @@ int px_Init(int *argc, char ***argv)
 		become_daemon();
 	rc = px_n.Init(argc, argv);
 	if (active && rc == MPI_SUCCESS)
-		start(parent);
+		start(parent, false);
 	return rc;
 }
 
@@ -232,7 +234,7 @@ int px_Init_thread(int *argc, char ***argv, int required, int *provided)
 		become_daemon();
 	rc = px_n.Init_thread(argc, argv, required, provided);
 	if (active && rc == MPI_SUCCESS) {
-		start(parent);
+		start(parent, *provided == MPI_THREAD_MULTIPLE);
 		px_threaded = *provided == MPI_THREAD_MULTIPLE;
 	}
 	return rc;
@@ -311,6 +313,7 @@ int px_Finalize(void)
 		px_coll_stat[PX_COLL_BARRIER] = keep;   /* not the application's */
 	}
 	report();
+	px_progress_close();
 	px_type_sweep();
 	px_n.Comm_free(&px.local);
 	px_channel_close();

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 bool px_threaded;
+unsigned px_held;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 /* Initial-exec would be faster but takes static TLS space that a preloaded library may not get. */
@@ -21,18 +22,31 @@ void px_unlock_slow(void)
 		pthread_mutex_unlock(&mutex);
 }
 
-unsigned px_unlock_all(void)
+bool px_trylock_slow(void)
+{
+	if (depth > 0 || pthread_mutex_trylock(&mutex) != 0)
+		return false;
+	depth = 1;
+	return true;
+}
+
+bool px_lock_mine_slow(void)
+{
+	return depth > 0;
+}
+
+unsigned px_unlock_all_slow(void)
 {
 	unsigned held = depth;
 
-	if (!px_threaded || held == 0)
+	if (held == 0)
 		return 0;
 	depth = 0;
 	pthread_mutex_unlock(&mutex);
 	return held;
 }
 
-void px_relock(unsigned held)
+void px_relock_slow(unsigned held)
 {
 	if (held == 0)
 		return;

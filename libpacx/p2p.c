@@ -3,7 +3,8 @@
  * "Local or remote" is decided in exactly two places: px_send_start for sends and
  * px_recv_start for receives. A receive is local (native), remote (posted with us), or, from any
  * source, a pair of both: whichever matches first cancels the other (MPI standard 3.5: order is
- * kept per sender, and a sender is either local or remote).
+ * kept per sender, and a sender is either local or remote). Blocking calls between two ranks of this site are the vendor's own
+ * wherever a native call may block.
  */
 #include "p2p.h"
 
@@ -19,10 +20,10 @@
 #include "native.h"
 #include "state.h"
 
-/* May a native call block here? Not while others wait for our progress, nor with the lock held. */
-static bool may_block(void)
+/* Is a blocking call with this rank of c the native MPI's business? */
+static bool here(const struct px_comm *c, int peer)
 {
-	return px_duty == 0 && !px_threaded;
+	return peer >= 0 && peer < c->size && c->lrank_of[peer] >= 0 && px_may_block();
 }
 
 int px_check_args(struct px_comm *c, MPI_Count count, MPI_Datatype t, int peer, int tag, bool recv)
@@ -146,21 +147,32 @@ static int blocking_send(const void *buf, MPI_Count count, MPI_Datatype t, int d
 
 int px_Send(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c)
 {
-	if (dst >= 0 && dst < c->size && c->lrank_of[dst] >= 0 && may_block())
-		return PX_N(Send, buf, count, t, c->lrank_of[dst], tag, c->native);
-	return blocking_send(buf, count, t, dst, tag, c, PX_STANDARD);
+	int rc;
+
+	if (!here(c, dst))
+		return blocking_send(buf, count, t, dst, tag, c, PX_STANDARD);
+	px_blocking(rc, PX_N(Send, buf, count, t, c->lrank_of[dst], tag, c->native));
+	return rc;
 }
 
 int px_Ssend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c)
 {
-	if (dst >= 0 && dst < c->size && c->lrank_of[dst] >= 0 && may_block())
-		return PX_N(Ssend, buf, count, t, c->lrank_of[dst], tag, c->native);
-	return blocking_send(buf, count, t, dst, tag, c, PX_SYNCHRONOUS);
+	int rc;
+
+	if (!here(c, dst))
+		return blocking_send(buf, count, t, dst, tag, c, PX_SYNCHRONOUS);
+	px_blocking(rc, PX_N(Ssend, buf, count, t, c->lrank_of[dst], tag, c->native));
+	return rc;
 }
 
 int px_Rsend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c)
 {
-	return blocking_send(buf, count, t, dst, tag, c, PX_READY);
+	int rc;
+
+	if (!here(c, dst))
+		return blocking_send(buf, count, t, dst, tag, c, PX_READY);
+	px_blocking(rc, PX_N(Rsend, buf, count, t, c->lrank_of[dst], tag, c->native));
+	return rc;
 }
 
 /* A buffered send is over for the application when its data is copied. */
@@ -271,8 +283,8 @@ int px_Recv(
 	struct px_req r;
 	int rc;
 
-	if (src >= 0 && src < c->size && c->lrank_of[src] >= 0 && may_block()) {
-		rc = PX_N(Recv, buf, count, t, c->lrank_of[src], tag, c->native, status);
+	if (here(c, src)) {
+		px_blocking(rc, PX_N(Recv, buf, count, t, c->lrank_of[src], tag, c->native, status));
 		if (status != MPI_STATUS_IGNORE)
 			status->MPI_SOURCE = src;
 		return rc;
@@ -306,12 +318,30 @@ int px_Irecv(
 	return MPI_SUCCESS;
 }
 
+static int native_sendrecv(const void *sbuf, MPI_Count scount, MPI_Datatype st, int dst, int stag, void *rbuf,
+	MPI_Count rcount, MPI_Datatype rt, int src, int rtag, MPI_Comm n, MPI_Status *status)
+{
+#ifdef PX_HAVE_Sendrecv_c
+	return px_n.Sendrecv_c(sbuf, scount, st, dst, stag, rbuf, rcount, rt, src, rtag, n, status);
+#else
+	return px_n.Sendrecv(sbuf, (int)scount, st, dst, stag, rbuf, (int)rcount, rt, src, rtag, n, status);
+#endif
+}
+
 int px_Sendrecv(const void *sbuf, MPI_Count scount, MPI_Datatype st, int dst, int stag, void *rbuf,
 	MPI_Count rcount, MPI_Datatype rt, int src, int rtag, struct px_comm *c, MPI_Status *status)
 {
 	struct px_req s, r;
-	int rc = px_check_args(c, scount, st, dst, stag, false), rc2;
+	int rc, rc2;
 
+	if (here(c, dst) && here(c, src)) {
+		px_blocking(rc, native_sendrecv(sbuf, scount, st, c->lrank_of[dst], stag, rbuf, rcount, rt,
+					c->lrank_of[src], rtag, c->native, status));
+		if (status != MPI_STATUS_IGNORE)
+			status->MPI_SOURCE = src;
+		return rc;
+	}
+	rc = px_check_args(c, scount, st, dst, stag, false);
 	if (rc == MPI_SUCCESS)
 		rc = px_check_args(c, rcount, rt, src, rtag, true);
 	if (rc != MPI_SUCCESS)

@@ -8,6 +8,7 @@
 #include "bind.h"
 #include "channel.h"
 #include "comm.h"
+#include "lock.h"
 #include "map.h"
 #include "native.h"
 #include "p2p.h"
@@ -94,6 +95,12 @@ int px_Probe(int src, int tag, struct px_comm *c, MPI_Status *status)
 	struct px_wait w;
 	int flag, rc;
 
+	if (src >= 0 && src < c->size && c->lrank_of[src] >= 0 && px_may_block()) {
+		px_blocking(rc, px_n.Probe(c->lrank_of[src], tag, c->native, status));
+		if (rc == MPI_SUCCESS)
+			translate(c, status);
+		return rc;
+	}
 	px_loop_enter(&w);
 	for (;;) {
 		rc = px_Iprobe(src, tag, c, &flag, status);
@@ -214,6 +221,20 @@ static int matched_check(MPI_Message message, MPI_Count count, MPI_Datatype t)
 	return h ? px_check_args(h->c, count, t, MPI_ANY_SOURCE, MPI_ANY_TAG, true) : MPI_SUCCESS;
 }
 
+/* A message of a communicator within this site. */
+static int mrecv_native(void *buf, MPI_Count count, MPI_Datatype t, MPI_Message *message, MPI_Status *status)
+{
+	MPI_Request req;
+	int rc;
+
+	if (px_may_block()) {
+		px_blocking(rc, PX_N(Mrecv, buf, count, t, message, status));
+		return rc;
+	}
+	rc = PX_N(Imrecv, buf, count, t, message, &req);
+	return rc == MPI_SUCCESS ? px_wait_native(&req, status) : rc;
+}
+
 int px_Mrecv(void *buf, MPI_Count count, MPI_Datatype t, MPI_Message *message, MPI_Status *status)
 {
 	int rc = matched_check(*message, count, t);
@@ -223,7 +244,7 @@ int px_Mrecv(void *buf, MPI_Count count, MPI_Datatype t, MPI_Message *message, M
 	if (rc != MPI_SUCCESS)
 		return rc;
 	if (!h)
-		return PX_N(Mrecv, buf, count, t, message, status);
+		return mrecv_native(buf, count, t, message, status);
 	px_req_init(&r, h->c);
 	px_req_args(&r, buf, count, t, MPI_ANY_SOURCE, MPI_ANY_TAG);
 	rc = matched_start(&r, h, message);

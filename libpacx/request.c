@@ -18,6 +18,7 @@ static struct px_req *pool;   /* free, each with its token; linked by next */
 static struct px_map *tokens; /* native handle -> px_req; entries stay for pooled ones */
 static int live;              /* tokens that the application may hold: without any, none need be looked for */
 static struct px_req *needed; /* driven by px_progress; linked by anext */
+static int loops;             /* waiting loops entered and not left */
 static int orphans;           /* sends given up by the application that are not complete */
 
 static uint64_t request_key(MPI_Request h)
@@ -31,6 +32,7 @@ void px_duty_add(int n)
 }
 
 int px_types_held;
+bool px_serving;
 
 void px_req_hold_types(struct px_req *r)
 {
@@ -41,7 +43,7 @@ void px_req_hold_types(struct px_req *r)
 
 void px_req_drop_types(struct px_req *r)
 {
-	if (r->holds && --px_types_held == 0)
+	if (r->holds && --px_types_held == 0 && !px_serving)
 		px_type_sweep();
 	r->holds = false;
 }
@@ -249,11 +251,21 @@ static int sends(const struct px_req *r)
 	return r->kind == PX_SEND || r->also ? 1 : 0;
 }
 
+/* What was put off while serving. */
+static void put_off(void)
+{
+	px_comm_sweep();
+	if (px_types_held == 0)
+		px_type_sweep();
+}
+
 bool px_progress(void)
 {
 	bool did = px.on && px_channel_poll();
 	struct px_req *next;
 
+	if (!px_serving)
+		put_off();
 	for (struct px_req *r = needed; r; r = next) {
 		next = r->anext;
 		if (r->kind == PX_COLL) {
@@ -271,8 +283,22 @@ bool px_progress(void)
 	return did;
 }
 
+enum px_served px_serve(void)
+{
+	bool did;
+
+	if (!px_trylock())
+		return loops > 0 && px_lock_mine() ? PX_SERVED_LOOP : PX_SERVED_NOTHING;
+	px_serving = true;
+	did = px_progress();
+	px_serving = false;
+	px_unlock();
+	return did ? PX_SERVED_SOME : PX_SERVED_NOTHING;
+}
+
 void px_loop_enter(struct px_wait *w)
 {
+	loops++;
 	px_vendor_poll(true);
 	px_wait_init(w);
 }
@@ -280,6 +306,7 @@ void px_loop_enter(struct px_wait *w)
 void px_loop_leave(void)
 {
 	px_vendor_poll(false);
+	loops--;
 }
 
 void px_relax(struct px_wait *w, bool something)
@@ -294,14 +321,39 @@ void px_relax(struct px_wait *w, bool something)
 	}
 }
 
+bool px_may_block(void)
+{
+	return !px_must_poll() && (px_hooked || !px_threaded);
+}
+
+bool px_req_only_native(const struct px_req *r)
+{
+	return px_hooked && r->native != MPI_REQUEST_NULL && !r->done && !r->posted && !r->also &&
+	       !r->windowed;
+}
+
+static void wait_natively(struct px_req *r)
+{
+	MPI_Status st;
+	int rc;
+
+	px_native_begins();
+	px_blocking(rc, px_n.Wait(&r->native, &st));
+	px_req_native_done(r, &st, rc);
+}
+
 int px_req_wait(struct px_req *r)
 {
 	struct px_wait w;
 
-	px_loop_enter(&w);
-	while (!px_req_test(r))
-		px_relax(&w, px_progress());
-	px_loop_leave();
+	if (px_req_only_native(r)) {
+		wait_natively(r);
+	} else {
+		px_loop_enter(&w);
+		while (!px_req_test(r))
+			px_relax(&w, px_progress());
+		px_loop_leave();
+	}
 	if (!r->persistent)
 		px_req_drop_types(r);
 	return r->error;
@@ -357,6 +409,11 @@ int px_wait_native(MPI_Request *req, MPI_Status *status)
 	struct px_wait w;
 	int flag, rc;
 
+	if (px_hooked) {
+		px_native_begins();
+		px_blocking(rc, px_n.Wait(req, status));
+		return rc;
+	}
 	px_loop_enter(&w);
 	for (;;) {
 		rc = px_n.Test(req, &flag, status);

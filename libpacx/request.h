@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "match.h"
+#include "yield_hook.h"
 
 enum px_kind { PX_SEND, PX_RECV, PX_COLL };
 enum px_mode { PX_STANDARD, PX_BUFFERED, PX_SYNCHRONOUS, PX_READY };
@@ -72,7 +73,7 @@ struct px_req {
 };
 
 /* px_duty (comm_find.h): posted receives for other sites, running collectives and windowed transfers: while it
- * is not 0 no native call may block, since peers wait for our progress. Changed only through px_duty_add. */
+ * is not 0 no native call may block, since peers wait for our progress; unless they are served from within it (px_hooked). Changed only through px_duty_add. */
 void px_duty_add(int n);
 
 struct px_req *px_req_new(struct px_comm *c);          /* with token; NULL: out of memory */
@@ -84,6 +85,10 @@ struct px_req *px_req_find(MPI_Request h);             /* NULL: a native request
 bool px_req_test(struct px_req *r);
 /* px_req_wait: progress until complete. Returns r->error. */
 int px_req_wait(struct px_req *r);
+/* px_may_block: may a native call block now (px_blocking)? */
+bool px_may_block(void);
+/* px_req_only_native: all that is left of r is a native request, and native calls may block (px_hooked). */
+bool px_req_only_native(const struct px_req *r);
 /* px_req_set_status: fill r->status. bytes in this site's representation. */
 void px_req_set_status(struct px_req *r, int src, int tag, MPI_Count bytes);
 /* px_req_detach: the application gave the request up; it is released when complete. */
@@ -110,8 +115,12 @@ void px_req_rest(struct px_req *r);
 
 /* px_progress: take arrived envelopes, drive collectives and transfers. True when something happened. */
 bool px_progress(void);
+/* px_serve: px_progress from within a native call, unless somebody holds the lock (progress.c). px_serving is true meanwhile:
+ * nothing is raised, and what would run the user's code is put off. */
+enum px_served px_serve(void);
+extern bool px_serving;
 
-/* px_wait_native: wait for a native request with progress. MPI error code. */
+/* px_wait_native: wait for a native request with progress, without the lock where native calls may block. MPI error code. */
 int px_wait_native(MPI_Request *req, MPI_Status *status);
 
 /* px_meet: the members of a native communicator come together, with progress. A blocking native collective that follows

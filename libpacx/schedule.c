@@ -426,6 +426,17 @@ int px_sched_run(struct px_sched *s, struct px_comm *c)
 	return rc == MPI_SUCCESS ? rc : px_raise(c, rc);
 }
 
+int px_comm_turn(struct px_comm *c)
+{
+	struct px_wait w;
+
+	px_loop_enter(&w);
+	while (c->first)
+		px_relax(&w, px_progress());
+	px_loop_leave();
+	return px_must_meet() ? px_meet(c->native) : MPI_SUCCESS;
+}
+
 int px_sched_start(struct px_sched *s, struct px_comm *c, MPI_Request *req)
 {
 	struct px_req *r = s && px_sched_ok(s) ? px_req_new(c) : NULL;

@@ -10,6 +10,7 @@
 #include "coll/coll.h"
 #include "comm.h"
 #include "endian.h"
+#include "lock.h"
 #include "vendor.h"
 
 void px_topo_free(struct px_topo *t)
@@ -76,9 +77,9 @@ static int attach(struct px_comm *parent, MPI_Comm *comm, const struct px_topo *
 		return d->topo ? MPI_SUCCESS : px_raise(parent, MPI_ERR_NO_MEM);
 	}
 	if (t->kind == MPI_CART)
-		rc = px_n.Cart_create(plain, t->ndims, t->dims, t->periods, 0, comm);
+		px_blocking(rc, px_n.Cart_create(plain, t->ndims, t->dims, t->periods, 0, comm));
 	else
-		rc = px_n.Graph_create(plain, t->nnodes, t->index, t->edges, 0, comm);
+		px_blocking(rc, px_n.Graph_create(plain, t->nnodes, t->index, t->edges, 0, comm));
 	px_n.Comm_free(&plain);
 	return rc;
 }

@@ -1,25 +1,58 @@
-/* yield_hook.c: MPICH's blocking calls give the core away when there are more processes than cores.
+/* yield_hook.c: see yield_hook.h. Blocking native calls give the core away when there are more processes than cores.
  *
  * MPICH (ch4:ucx) waits by calling ucp_worker_progress for ever and never yields: oversubscribed, each hop then
- * costs a time slice. This ucp_worker_progress stands in front of UCX's. It calls the real one, and after EMPTY
- * calls in a row that found nothing, yields each time, if the waiting policy says that cores are scarce. It never
- * calls MPI. Part of libpacx-mpich.so and of pacxd-mpich, which must export it (-rdynamic).
+ * costs a time slice. This ucp_worker_progress stands in front of UCX's. It calls the real one, lets progress.c serve other
+ * sites, and after EMPTY calls in a row that found nothing yields each time, if the waiting policy says that cores are
+ * scarce. libpacx-mpich.so exports it, and pacxd-mpich (-rdynamic).
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include <mpi.h>
+#include "yield_hook.h"
 
-#ifndef OPEN_MPI /* Open MPI yields by itself, and may bring UCX, too */
-#include <dlfcn.h>
+#include <mpi.h>
 #include <sched.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
 
 #include "wait.h"
 
 #define EMPTY 50
+#define EVERY 8
+
+_Atomic unsigned px_idle_polls;
+enum px_served (*px_poll_serve)(void);
+bool px_poll_seen;
+
+/* A policy that never spins is the one for more processes than cores (or PACX_WAIT=sleep). */
+static bool scarce(void)
+{
+	struct px_wait w;
+
+	px_wait_init(&w);
+	return w.policy->spin_ns == 0;
+}
+
+static unsigned idle(void)
+{
+	return atomic_load_explicit(&px_idle_polls, memory_order_relaxed);
+}
+
+bool px_poll_due(void)
+{
+	return idle() >= EMPTY || idle() % EVERY == EVERY - 1;
+}
+
+void px_poll_done(bool found)
+{
+	/* Not one atomic step: a count lost between threads does no harm. */
+	atomic_store_explicit(&px_idle_polls, found ? 0 : idle() + 1, memory_order_relaxed);
+	if (idle() >= EMPTY && scarce())
+		sched_yield();
+}
+
+#ifndef OPEN_MPI /* which has a way of its own, and may bring UCX, too */
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdlib.h>
 
 unsigned ucp_worker_progress(void *worker);
 
@@ -38,30 +71,20 @@ static progress_fn *real_progress(void)
 	return (progress_fn *)(uintptr_t)p;
 }
 
-/* A policy that never spins is the one for more processes than cores (or PACX_WAIT=sleep). */
-static bool scarce(void)
-{
-	struct px_wait w;
-
-	px_wait_init(&w);
-	return w.policy->spin_ns == 0;
-}
-
 unsigned ucp_worker_progress(void *worker)
 {
 	static progress_fn *real;
-	static _Thread_local unsigned empty;
+	enum px_served served = PX_SERVED_NOTHING;
 	unsigned n;
 
 	if (!real)
 		real = real_progress();
+	px_poll_seen = true;
 	n = real(worker);
-	if (n != 0)
-		empty = 0;
-	else if (++empty >= EMPTY && scarce())
-		sched_yield();
-	return n;
+	if (px_poll_serve && px_poll_due())
+		served = px_poll_serve();
+	if (served != PX_SERVED_LOOP)
+		px_poll_done(n != 0 || served == PX_SERVED_SOME);
+	return n + (served == PX_SERVED_SOME);
 }
-#else
-typedef int px_no_yield_hook; /* C wants something in a file */
 #endif

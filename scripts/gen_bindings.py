@@ -272,7 +272,7 @@ def trampoline(f, funcs, cls, opts):
         if t:
             # A nonblocking collective does not match a blocking one (MPI 5.12): all members must choose alike, so
             # the choice may not depend on what one rank has to do at the moment.
-            when = "px_must_poll()" if small.name in POINT_TO_POINT else "px_spanning() && native != MPI_COMM_SELF"
+            when = "px_must_poll()" if small.name in POINT_TO_POINT else "px_must_meet() && native != MPI_COMM_SELF"
             b += [f"\tif (PX_UNLIKELY({when})) {{", *indent(t, 2), "\t}"]
         elif "meet" in opts:
             b += [f"\tif (meet({comms[0].name}, native) != MPI_SUCCESS)", "\t\treturn MPI_ERR_OTHER;"]
@@ -328,13 +328,13 @@ static int wait_native(MPI_Request *request, MPI_Status *status)
 	return rc;
 }
 
-/* Before a native collective that has no nonblocking form: all members of a local communicator come together with
- * progress, so that the blocking call which follows waits for nobody who waits for us. */
+/* Before a native collective that has no nonblocking form, where native calls may not block: all members of a local communicator
+ * come together with progress, so that the blocking call which follows waits for nobody who waits for us. */
 static int meet(MPI_Comm comm, MPI_Comm native)
 {
 	int rc;
 
-	if (PX_LIKELY(!px_spanning()) || comm == MPI_COMM_SELF)
+	if (PX_LIKELY(!px_must_meet()) || comm == MPI_COMM_SELF)
 		return MPI_SUCCESS;
 	px_lock();
 	rc = px_meet(native);

@@ -69,6 +69,11 @@ void px_wait_setup(int procs, bool daemon)
 		chosen.nap_max_ns = 2000 * US;
 }
 
+bool px_wait_sleeps(void)
+{
+	return chosen.yield_ns == lazy.yield_ns;
+}
+
 void px_wait_init(struct px_wait *w)
 {
 	w->policy = &chosen;

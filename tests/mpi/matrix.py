@@ -3,7 +3,8 @@
 
 usage: tests/mpi/matrix.py [--build DIR] [--only CONFIG] [--long] [PROGRAM...]
 
-A config is "sites:flavours"; "plain" runs the program without PACX on each vendor MPI. A program
+A config is "sites:flavours", or "sites:flavours:poll" to run with PACX_PROGRESS=poll; of those only the programs in which
+progress matters are run, if none is named. A program
 passes when it exits with 0 and its last lines say that it made checks and none failed.
 """
 import argparse
@@ -14,7 +15,10 @@ import sys
 import time
 
 CONFIGS = ["4:openmpi", "4:mpich", "3+3:openmpi+mpich", "3+2:mpich+openmpi", "2+2:openmpi+openmpi", "2+2:mpich+mpich",
-           "2+1+2:openmpi+mpich+openmpi"]
+           "2+1+2:openmpi+mpich+openmpi",
+           "2+2:openmpi+openmpi:poll", "3+2:mpich+openmpi:poll"]
+# What the ways of making progress differ in.
+PROGRESS = {"collectives", "comms", "icollectives", "pending", "progress", "p2p_any", "requests", "storm", "threads", "threads_make"}
 # Programs with arguments of their own, or that end on purpose with another status, have their own tests.
 SEPARATE = {"abort", "stdin_rank0"}
 
@@ -29,10 +33,11 @@ def programs(build):
 
 
 def run(build, config, name, deadline):
-    sites, flavour = config.split(":")
+    sites, flavour, *progress = config.split(":")
     cmd = [f"{build}/bin/pacxrun", "-n", sites, "--mpi", flavour, "--", f"{build}/{{mpi}}/tests/{name}"]
     start = time.monotonic()
-    p = subprocess.Popen(cmd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    env = dict(os.environ, PACX_PROGRESS=progress[0]) if progress else None
+    p = subprocess.Popen(cmd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                          errors="replace")
     try:
         out, _ = p.communicate(timeout=deadline)
@@ -61,24 +66,22 @@ def main():
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
     flavours, names = programs(args.build)
-    if args.names:
-        names = args.names
     configs = [c for c in args.only or CONFIGS if all(f in flavours for f in c.split(":")[1].split("+"))]
-    print(f"1..{len(configs) * len(names)}")
+    runs = [(c, n) for c in configs for n in args.names or names if args.names or c.count(":") < 2 or n in PROGRESS]
+    print(f"1..{len(runs)}")
     failed = 0
-    for config in configs:
-        for name in names:
-            good, text, seconds = run(args.build, config, name, args.deadline)
-            label = f"{name}@{config.replace(':', '/')}"
-            if good is None:
-                print(f"skip {label}: {text}")
-            elif good:
-                print(f"ok {label}")
-            else:
-                failed += 1
-                print("\n".join("  " + line for line in text.splitlines()[-25:]))
-                print(f"not ok {label}")
-            print(f"  # {seconds:.1f} s", flush=True)
+    for config, name in runs:
+        good, text, seconds = run(args.build, config, name, args.deadline)
+        label = f"{name}@{config.replace(':', '/')}"
+        if good is None:
+            print(f"skip {label}: {text}")
+        elif good:
+            print(f"ok {label}")
+        else:
+            failed += 1
+            print("\n".join("  " + line for line in text.splitlines()[-25:]))
+            print(f"not ok {label}")
+        print(f"  # {seconds:.1f} s", flush=True)
     return 1 if failed else 0
 
 
