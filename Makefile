@@ -58,10 +58,12 @@ ATTACH = libpacx/vendor.c libpacx/attach_roles.c libpacx/yield_hook.c
 HOSTS  = $(wildcard daemon/hostfile*.c)
 RUN    = $(addprefix daemon/,pacxrun.c plan.c plan_key.c quote.c elf_flavor.c launch.c muster.c output.c records.c json.c descend.c guard.c feeder.c key.c)
 DISPATCH = daemon/pacxd_dispatch.c daemon/relay.c daemon/relay_end.c
+# What the relay shares with the daemons.
+DISPATCH_USES = $(addprefix daemon/,door.c crowd.c quiet.c proof.c key.c)
 CTL    = $(wildcard daemon/pacxctl*.c)
 PACXD  = daemon/key.c daemon/descend.c $(filter-out $(RUN) $(CTL) $(HOSTS) $(DISPATCH) daemon/pacxlabel.c daemon/pacxrank.c,$(wildcard daemon/*.c))
 # What pacxctl shares with the daemons and pacxrun.
-CTL_USES = $(addprefix daemon/,tls.c key.c via.c rundir.c json.c)
+CTL_USES = $(addprefix daemon/,tls.c key.c proof.c via.c rundir.c json.c)
 
 plain   = $(patsubst %.c,$(B)/obj/plain/%.o,$(1))
 vendored = $(patsubst %.c,$(B)/obj/$(2)/%.o,$(1))
@@ -80,7 +82,7 @@ $(B)/obj/plain/%.o: %.c
 
 $(B)/bin/pacxrun: $(call plain,$(RUN) $(HOSTS) $(BASE) $(WIRE))
 $(B)/bin/pacxctl: $(call plain,$(CTL) $(CTL_USES) $(HOSTS) $(BASE) $(WIRE))
-$(B)/bin/pacxd: $(call plain,$(DISPATCH) $(BASE) $(WIRE))
+$(B)/bin/pacxd: $(call plain,$(DISPATCH) $(DISPATCH_USES) $(BASE) $(WIRE))
 $(B)/lib/pacx/pacxlabel: $(call plain,daemon/pacxlabel.c $(BASE))
 $(B)/lib/pacx/pacxrank: $(call plain,daemon/pacxrank.c)
 $(PROGRAMS):
@@ -145,9 +147,11 @@ USES_auto_codec = daemon/codec.c daemon/auto_codec.c
 USES_via = daemon/via.c
 USES_status = daemon/status.c daemon/rundir.c
 USES_key = daemon/key.c
-USES_tls = daemon/tls.c daemon/key.c
+USES_tls = daemon/tls.c daemon/key.c daemon/proof.c
+USES_proof = daemon/proof.c daemon/key.c
+USES_crowd = daemon/crowd.c
 USES_outq = daemon/outq.c daemon/link_seg.c
-$(foreach t,codec auto_codec via status key tls outq,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
+$(foreach t,codec auto_codec via status key tls proof crowd outq,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
 
 $(B)/tests/%: $(B)/obj/plain/tests/unit/%.o $(FLOORS)
 	@mkdir -p $(@D)

@@ -13,6 +13,7 @@
 
 #include "conn.h"
 #include "err.h"
+#include "proof.h"
 #include "tls.h"
 #include "wait.h"
 
@@ -124,7 +125,7 @@ static void way_open(struct pxd_dial *dial)
 	uint8_t pre[PX_PREAMBLE_SIZE];
 	struct pxd_conn *c = dial->conn;
 
-	px_preamble_put(&dial->pre, pre);
+	pxd_proof_put(pxd_tls_door(dial->d->tls), &dial->pre, pre);
 	dial->phase = PXD_DIAL_SECURE;
 	if (pxd_conn_say(c, pre, sizeof pre, NULL, 0) < 0)
 		return; /* it is lost, and says so at the next turn */
@@ -140,12 +141,24 @@ static void way_open(struct pxd_dial *dial)
 		pxd_conn_secure(c, pxd_tls_client(dial->d->tls, c->fd, dial->peer));
 }
 
+/* A new connection for a link that was up has to come about in time for another attempt, when this one meets silence. */
+static unsigned limit_ms(const struct pxd_dial *dial)
+{
+	long ms = dial->opts->reconnect_ms / 4;
+
+	if (!dial->was_up || ms > PXD_HAND_MS)
+		return PXD_HAND_MS;
+	return ms < LIMIT_MIN_MS ? LIMIT_MIN_MS : (unsigned)ms;
+}
+
 static void hand_ready(struct pxd_conn *c)
 {
 	struct pxd_dial *dial = c->owner;
 	uint8_t out[PXD_VIA_OUT];
 	size_t n = sizeof out;
 
+	/* Connecting, TLS and the greeting take a round trip each, and each shows that somebody is there. */
+	uv_timer_start(&dial->timer, on_limit, limit_ms(dial), 0);
 	if (dial->phase == PXD_DIAL_SECURE) {
 		dial->phase = PXD_DIAL_HELLO;
 		pxd_hand_put_hello(dial->d, c, &dial->pre);
@@ -226,16 +239,6 @@ static void hand_lost(struct pxd_conn *c, const char *why)
 static const struct pxd_conn_ops hand_ops = {
 	.ready = hand_ready, .room = hand_room, .got = hand_got, .lost = hand_lost
 };
-
-/* A new connection for a link that was up has to come about in time for another attempt, when this one meets silence. */
-static unsigned limit_ms(const struct pxd_dial *dial)
-{
-	long ms = dial->opts->reconnect_ms / 4;
-
-	if (!dial->was_up || ms > PXD_HAND_MS)
-		return PXD_HAND_MS;
-	return ms < LIMIT_MIN_MS ? LIMIT_MIN_MS : (unsigned)ms;
-}
 
 /* A connection is under way over fd: watch it. */
 static bool watch(struct pxd_dial *dial, int fd, pid_t pid)

@@ -11,43 +11,9 @@
 #include "conn.h"
 #include "err.h"
 #include "pacxd.h"
+#include "quiet.h"
 #include "stream_life.h"
 #include "tls.h"
-
-/* Length of the UTF-8 sequence of 2 to 4 bytes at in, 0 if there is none or if it is a control character (U+0080 - U+009F, which
- * terminals obey). */
-static size_t utf8_length(const uint8_t *in, size_t n)
-{
-	size_t k = in[0] >= 0xc2 && in[0] <= 0xdf   ? 2
-		   : in[0] >= 0xe0 && in[0] <= 0xef ? 3
-		   : in[0] >= 0xf0 && in[0] <= 0xf4 ? 4
-						    : 0;
-
-	if (k == 0 || k > n || (in[0] == 0xc2 && in[1] < 0xa0) || (in[0] == 0xe0 && in[1] < 0xa0) ||
-		(in[0] == 0xf0 && in[1] < 0x90) || (in[0] == 0xed && in[1] > 0x9f) ||
-		(in[0] == 0xf4 && in[1] > 0x8f))
-		return 0;
-	for (size_t i = 1; i < k; i++)
-		if ((in[i] & 0xc0) != 0x80)
-			return 0;
-	return k;
-}
-
-void pxd_text_clean(const uint8_t *in, size_t n, char *out, size_t cap)
-{
-	size_t k = n < cap - 1 ? n : cap - 1, more;
-
-	for (size_t i = 0; i < k; i += more) {
-		more = in[i] >= 0x80 ? utf8_length(in + i, k - i) : 1;
-		if (more == 0 || in[i] < 0x20 || in[i] == 0x7f) {
-			out[i] = '?';
-			more = 1;
-		} else {
-			memcpy(out + i, in + i, more);
-		}
-	}
-	out[k] = '\0';
-}
 
 static int malformed(int rc, const struct pxd_hand *h, const char *what, char *reason)
 {

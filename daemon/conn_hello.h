@@ -38,7 +38,5 @@ int pxd_hand_put_hello(struct pxd *d, struct pxd_conn *c, const struct px_preamb
 int pxd_hand_put_refuse(struct pxd_conn *c, const char *reason);
 /* pxd_hand_options: congestion control and emulation of the link, on an accepted connection. */
 void pxd_hand_options(struct pxd *d, struct pxd_conn *c, const struct px_preamble *p);
-/* pxd_text_clean: make n bytes from the network a line fit for a log, in out[cap]. */
-void pxd_text_clean(const uint8_t *in, size_t n, char *out, size_t cap);
 
 #endif

@@ -5,8 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <openssl/kdf.h>
+#include <openssl/params.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,6 +182,26 @@ int pxd_key_take(const struct pxd_hosts *h, int self, uint8_t key[PXD_KEY_SIZE],
 		"name it with key: (or write security: none)",
 		s ? s->name : "?");
 	return PX_ECONF;
+}
+
+int pxd_key_derive(const uint8_t key[PXD_KEY_SIZE], const uint8_t *salt, size_t nsalt, const char *info,
+	uint8_t out[PXD_KEY_SIZE])
+{
+	EVP_KDF *kdf = EVP_KDF_fetch(NULL, "HKDF", NULL);
+	EVP_KDF_CTX *k = kdf ? EVP_KDF_CTX_new(kdf) : NULL;
+	OSSL_PARAM params[5], *p = params;
+	int rc;
+
+	*p++ = OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, (char[]){ "SHA256" }, 0);
+	*p++ = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, (void *)(uintptr_t)key, PXD_KEY_SIZE);
+	if (nsalt > 0)
+		*p++ = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SALT, (void *)(uintptr_t)salt, nsalt);
+	*p++ = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, (void *)(uintptr_t)info, strlen(info));
+	*p = OSSL_PARAM_construct_end();
+	rc = k && EVP_KDF_derive(k, out, PXD_KEY_SIZE, params) == 1 ? 0 : PX_EIO;
+	EVP_KDF_CTX_free(k); /* wipes its copy */
+	EVP_KDF_free(kdf);
+	return rc;
 }
 
 void pxd_jobhash(const char *job_id, uint8_t hash[PX_JOBHASH_SIZE])

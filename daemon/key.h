@@ -29,6 +29,9 @@ int pxd_key_load(const char *path, uint8_t key[PXD_KEY_SIZE], char *why, size_t 
 /* pxd_key_take: the key of this process: from PACX_KEY (then wiped from the environment), PACX_KEY_FILE, or the site's
  * `key:`. 0, or PX_ECONF: none found, with what to do in why. */
 int pxd_key_take(const struct pxd_hosts *h, int self, uint8_t key[PXD_KEY_SIZE], char *why, size_t cap);
+/* pxd_key_derive: HKDF-SHA256 of the key: another one for the purpose `info` that does not tell of it. 0 or PX_EIO. */
+int pxd_key_derive(const uint8_t key[PXD_KEY_SIZE], const uint8_t *salt, size_t nsalt, const char *info,
+	uint8_t out[PXD_KEY_SIZE]);
 void pxd_jobhash(const char *job_id, uint8_t hash[PX_JOBHASH_SIZE]);
 
 #endif

@@ -9,6 +9,7 @@
 #include "conn.h"
 #include "crc.h"
 #include "err.h"
+#include "quiet.h"
 #include "stream_life.h"
 #include "tcp_state.h"
 #include "wait.h"

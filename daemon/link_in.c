@@ -16,6 +16,7 @@
 #include "err.h"
 #include "in_send.h"
 #include "pack.h"
+#include "quiet.h"
 #include "stream_life.h"
 #include "wait.h"
 

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <netdb.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,66 +17,45 @@
 #include "tls.h"
 #include "wait.h"
 
-#define BACKLOG    128
 #define LINGER_MS  1000   /* a refused peer has this long to read why */
 #define LINGER_MAX 65536  /* and may send this much meanwhile */
 #define PROBE_MS   30000  /* pacxctl has this long for its questions */
 #define PROBE_MAX  262144 /* and may leave this much of the answers unread */
-#define LOG_BURST  10.0
-#define LOG_PER_S  0.5
 
 /* A connection before its hello, or one that has been refused and shall read why. */
 struct half {
 	struct px_list l;
 	struct pxd_listen *listen;
+	struct pxd_crowd *crowd; /* whose place it has, NULL = one of its own */
+	struct pxd_crowd_place place;
 	struct pxd_conn *conn;
 	uv_timer_t timer;
-	bool have_pre, refused;
+	bool refused;
 	struct px_preamble pre;
-	struct pxd_hand hand; /* preamble, then hello */
+	struct pxd_hand hand;
 	size_t ignored;
 	struct px_probing_side *probe; /* it is no stream of a link but pacxctl: doctor, probe */
 };
-
-static void stranger_log(struct pxd_listen *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-/* Log what strangers do, but not at their rate. */
-static void stranger_log(struct pxd_listen *l, const char *fmt, ...)
-{
-	uint64_t now = px_now_ns();
-	char text[700];
-	va_list ap;
-
-	l->allowance += (double)(now - l->refilled) / 1e9 * LOG_PER_S;
-	if (l->allowance > LOG_BURST)
-		l->allowance = LOG_BURST;
-	l->refilled = now;
-	if (l->allowance < 1) {
-		l->unsaid++;
-		return;
-	}
-	l->allowance -= 1;
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
-	if (l->unsaid)
-		px_log(PX_LOG_WARN, "%s (and %llu more such events, not shown)", text,
-			(unsigned long long)l->unsaid);
-	else
-		px_log(PX_LOG_WARN, "%s", text);
-	l->unsaid = 0;
-}
 
 static void on_timer_closed(uv_handle_t *h)
 {
 	free(h->data);
 }
 
+static void half_leave(struct half *h)
+{
+	if (h->crowd)
+		pxd_crowd_leave(h->crowd, &h->place);
+	h->crowd = NULL;
+}
+
 /* Forget the half-open connection; its pxd_conn has been closed or given away. */
 static void half_drop(struct half *h)
 {
+	half_leave(h);
 	px_list_del(&h->l);
-	h->listen->nhalf--;
+	h->listen->nrefused -= h->refused;
+	h->listen->nprobes -= h->probe != NULL;
 	free(h->probe);
 	uv_close((uv_handle_t *)&h->timer, on_timer_closed);
 }
@@ -94,24 +72,25 @@ static void on_limit(uv_timer_t *t)
 
 	pxd_of(t->loop)->events++;
 	if (!h->refused && !h->probe)
-		stranger_log(h->listen, "closed a connection from %s: no complete %s within %d s",
-			h->conn->peer,
-			h->conn->shaking ? "TLS handshake"
-			: h->have_pre    ? "HELLO"
-					 : "preamble",
-			PXD_HAND_MS / 1000);
+		pxd_quiet_log(&h->listen->quiet, PX_LOG_WARN,
+			"closed a connection from %s: no complete %s within %d s", h->conn->peer,
+			h->conn->shaking ? "TLS handshake" : "HELLO", PXD_HAND_MS / 1000);
 	half_close(h);
 }
 
 static void refuse(struct half *h, const char *reason)
 {
-	stranger_log(h->listen, "refused a connection from %s: %s", h->conn->peer, reason);
-	h->listen->turned_away++;
-	h->refused = true;
-	if (pxd_hand_put_refuse(h->conn, reason) < 0) {
+	struct pxd_listen *l = h->listen;
+
+	pxd_quiet_log(&l->quiet, PX_LOG_WARN, "refused a connection from %s: %s", h->conn->peer, reason);
+	l->turned_away++;
+	if (pxd_hand_put_refuse(h->conn, reason) < 0 || l->nrefused >= PXD_REFUSED_PLACES) {
 		half_close(h);
 		return;
 	}
+	half_leave(h); /* its place is for somebody with a chance */
+	h->refused = true;
+	l->nrefused++;
 	/* Closing with unread bytes would reset the connection, and the peer would never read the reason. */
 	pxd_conn_shut(h->conn);
 	uv_timer_start(&h->timer, on_limit, LINGER_MS, 0);
@@ -119,12 +98,7 @@ static void refuse(struct half *h, const char *reason)
 
 static void turn_away(struct half *h, const char *what)
 {
-	char text[24];
-
-	pxd_text_clean(
-		h->hand.buf, h->hand.n < sizeof text - 1 ? h->hand.n : sizeof text - 1, text, sizeof text);
-	stranger_log(h->listen, "closed a connection from %s: %s (it begins with \"%s\")", h->conn->peer,
-		what, text);
+	pxd_quiet_log(&h->listen->quiet, PX_LOG_WARN, "closed a connection from %s: %s", h->conn->peer, what);
 	h->listen->turned_away++;
 	half_close(h);
 }
@@ -133,10 +107,11 @@ static void turn_away(struct half *h, const char *what)
 static bool probe_start(struct half *h)
 {
 	const struct pxd *d = h->listen->d;
-	struct px_probing_side *side = calloc(1, sizeof *side);
+	struct px_probing_side *side = h->listen->nprobes < PXD_PROBE_PLACES ? calloc(1, sizeof *side) : NULL;
 
 	if (!side)
 		return false;
+	h->listen->nprobes++;
 	side->id = (struct px_probing_id){ .protocol = PX_PROTOCOL_VERSION,
 		.site = (uint16_t)d->self,
 		.nsites = (uint16_t)d->hosts->nsites,
@@ -174,74 +149,7 @@ static void half_room(struct pxd_conn *c, uint8_t **base, size_t *n)
 		return;
 	}
 	*base = h->refused ? waste : h->hand.buf + h->hand.n;
-	/* Exactly the preamble: what follows it belongs to TLS, or to another daemon. */
-	*n = h->refused ? sizeof waste : h->have_pre ? pxd_hand_want(&h->hand) : PX_PREAMBLE_SIZE - h->hand.n;
-}
-
-/* The preamble is known, and this stream is ours. */
-static void secure(struct half *h)
-{
-	struct pxd *d = h->listen->d;
-	const struct pxd_link_opts *o = pxd_hosts_link(d->hosts, h->pre.from, h->pre.to);
-
-	h->have_pre = true;
-	h->hand.n = 0;
-	if (o->plain == (h->pre.tls != 0)) {
-		turn_away(h, o->plain ? "it wants TLS, but this link is written as security: none"
-				      : "it wants no TLS, but this link needs it");
-		return;
-	}
-	if (!o->plain)
-		pxd_conn_secure(h->conn, pxd_tls_server(d->tls, h->conn->fd));
-}
-
-static void preamble_take(struct half *h)
-{
-	struct pxd *d = h->listen->d;
-	struct px_preamble *p = &h->pre;
-	int rc = px_preamble_get(h->hand.buf, h->hand.n, p), self;
-
-	if (rc == PX_ESHORT)
-		return;
-	if (rc < 0) {
-		turn_away(h,
-			rc == PX_EVERSION ? "another protocol version" : "what it sent is no PACX preamble");
-		return;
-	}
-	if (memcmp(p->jobhash, d->jobhash, sizeof p->jobhash) != 0) {
-		static const char other[] =
-			"it is of another job; start all sites with the same hostfile and PACX_JOB";
-
-		if (p->tls)
-			turn_away(h, other);
-		else
-			refuse(h, other);
-		return;
-	}
-	self = p->reversed ? p->from : p->to;
-	if (self != d->self || p->from >= d->hosts->nsites || p->to >= d->hosts->nsites ||
-		(p->reversed ? p->from_gateway : p->to_gateway) != d->gateway ||
-		p->stream >= PXD_STREAMS_MAX) {
-		turn_away(h, "it wants another site or gateway; use the same hostfile on all sites, with one "
-			     "port for each");
-		return;
-	}
-	if (p->kind == PX_PRE_PROBE && (p->reversed || !probe_start(h))) {
-		turn_away(h, "it wants to test what is not here");
-		return;
-	}
-	if (p->reversed && d->role == &pxd_role_in) {
-		rc = pxd_handoff_give(d, h->conn->fd, p);
-		if (rc < 0)
-			stranger_log(h->listen,
-				"cannot hand the connection from %s to the out-daemon of this gateway: %s; "
-				"both have to run on "
-				"the same node when the peer dials for both directions",
-				h->conn->peer, strerror(-rc));
-		half_close(h);
-		return;
-	}
-	secure(h);
+	*n = h->refused ? sizeof waste : pxd_hand_want(&h->hand);
 }
 
 static void half_got(struct pxd_conn *c, uint8_t *base, size_t n)
@@ -263,15 +171,16 @@ static void half_got(struct pxd_conn *c, uint8_t *base, size_t n)
 		return;
 	}
 	h->hand.n += n;
-	if (!h->have_pre) {
-		preamble_take(h);
-		return;
-	}
 	rc = pxd_hand_get(&h->hand, &type, &hello, reason);
 	if (rc == PX_ESHORT)
 		return;
+	if ((l->d->role == &pxd_role_in) == h->pre.reversed) {
+		turn_away(h, "its preamble proves nothing, so it was not handed over; it has the key all the "
+			     "same");
+		return;
+	}
 	if (rc == 0 && type == PX_F_REFUSE) {
-		stranger_log(l, "%s refused us: %s", c->peer, reason);
+		pxd_quiet_log(&l->quiet, PX_LOG_WARN, "%s refused us: %s", c->peer, reason);
 		half_close(h);
 		return;
 	}
@@ -298,13 +207,10 @@ static void half_lost(struct pxd_conn *c, const char *why)
 {
 	struct half *h = c->owner;
 
-	/* A connection without a byte is a port scan, or a test whether we live. */
-	if (!h->refused && (!h->probe || c->shaking) && (h->hand.n > 0 || h->have_pre))
-		stranger_log(h->listen, "lost a connection from %s before its %s was complete: %s", c->peer,
-			c->shaking    ? "TLS handshake"
-			: h->have_pre ? "HELLO"
-				      : "preamble",
-			why);
+	if (!h->refused && (!h->probe || c->shaking))
+		pxd_quiet_log(&h->listen->quiet, PX_LOG_WARN,
+			"lost a connection from %s before its %s was complete: %s", c->peer,
+			c->shaking ? "TLS handshake" : "HELLO", why);
 	if (c->shaking)
 		h->listen->turned_away++;
 	half_close(h);
@@ -312,20 +218,7 @@ static void half_lost(struct pxd_conn *c, const char *why)
 
 static const struct pxd_conn_ops half_ops = { .room = half_room, .got = half_got, .lost = half_lost };
 
-/* Whose place a newcomer takes: who has been waiting longest, of those that do not know our job, if there are any. */
-static struct half *oldest(struct pxd_listen *l)
-{
-	px_list_each(it, &l->half)
-	{
-		struct half *h = px_list_entry(it, struct half, l);
-
-		if (!h->have_pre || h->refused)
-			return h;
-	}
-	return px_list_entry(l->half.next, struct half, l);
-}
-
-static struct half *half_new(struct pxd_listen *l, int fd)
+static struct half *half_new(struct pxd_listen *l, int fd, const struct px_preamble *p)
 {
 	struct half *h = calloc(1, sizeof *h);
 
@@ -335,120 +228,173 @@ static struct half *half_new(struct pxd_listen *l, int fd)
 		return NULL;
 	}
 	h->listen = l;
+	h->pre = *p;
 	h->timer.data = h;
 	h->conn = pxd_conn_new(&l->d->loop, fd, false, &half_ops, h);
 	if (!h->conn) {
 		uv_close((uv_handle_t *)&h->timer, on_timer_closed);
 		return NULL;
 	}
-	/* Many that say nothing keep nobody out. */
-	if (l->nhalf >= l->most) {
-		struct half *old = oldest(l);
-
-		stranger_log(l,
-			"closed a connection from %s: %d connections wait for their HELLO, this one longest",
-			old->conn->peer, l->nhalf);
-		l->turned_away++;
-		half_close(old);
-	}
 	px_list_push(&l->half, &h->l);
-	l->nhalf++;
 	uv_timer_start(&h->timer, on_limit, PXD_HAND_MS, 0);
 	return h;
 }
 
-void pxd_listen_adopt(struct pxd_listen *l, int fd, const struct px_preamble *p)
+/* A place in a crowd; when it is full somebody else loses his. */
+static bool crowd_enter(struct half *h, struct pxd_crowd *crowd, const struct sockaddr_storage *from)
 {
-	struct half *h = half_new(l, fd);
+	if (crowd->n >= crowd->most) {
+		struct half *out = px_list_entry(pxd_crowd_victim(crowd), struct half, place);
 
+		pxd_quiet_log(&h->listen->quiet, PX_LOG_WARN,
+			"closed a connection from %s: %d connections wait for their HELLO, and this one was "
+			"drawn",
+			out->conn->peer, crowd->n);
+		h->listen->turned_away++;
+		half_close(out);
+	}
+	if (pxd_crowd_join(crowd, &h->place, (const struct sockaddr *)from) < 0)
+		return false;
+	h->crowd = crowd;
+	return true;
+}
+
+/* One place for each stream: who has dialled anew will not go on with an older connection. A test that has proved itself by TLS stays. */
+static void older_close(struct pxd_listen *l, const struct px_preamble *p)
+{
+	px_list_each(it, &l->half)
+	{
+		struct half *h = px_list_entry(it, struct half, l);
+
+		if (!h->crowd && !h->refused && (!h->probe || h->conn->shaking) &&
+			h->pre.reversed == p->reversed && px_preamble_same(&h->pre, p)) {
+			half_close(h);
+			return;
+		}
+	}
+}
+
+/* Handshakes of those who have proved nothing take no more of our time than this. */
+static bool handshake_allowed(struct pxd_listen *l)
+{
+	uint64_t now = px_now_ns();
+
+	l->handshakes += (double)(now - l->refilled) / 1e9 * PXD_UNPROVED_PER_S;
+	if (l->handshakes > PXD_UNPROVED_PLACES)
+		l->handshakes = PXD_UNPROVED_PLACES;
+	l->refilled = now;
+	if (l->handshakes < 1)
+		return false;
+	l->handshakes -= 1;
+	return true;
+}
+
+static void stranger_reset(
+	struct pxd_listen *l, int fd, const struct sockaddr_storage *from, const char *what)
+{
+	char who[PXD_PEER_TEXT];
+
+	pxd_peer_text(from, who);
+	pxd_quiet_log(&l->quiet, PX_LOG_WARN, "closed a connection from %s: %s", who, what);
+	l->turned_away++;
+	pxd_door_reset(fd);
+}
+
+/* This stream is ours: a place for it, and on with the handshake. */
+static void half_begin(
+	struct pxd_listen *l, int fd, const struct sockaddr_storage *from, const struct px_preamble *p)
+{
+	struct pxd *d = l->d;
+	bool proved = p->tls && pxd_proof_new(&l->newest, pxd_tls_door(d->tls), p);
+	struct half *h;
+
+	if (p->tls && !proved && !handshake_allowed(l)) {
+		stranger_reset(
+			l, fd, from, "its preamble does not prove the job's key, and there are many like it");
+		return;
+	}
+	if (proved)
+		older_close(l, p);
+	h = half_new(l, fd, p);
 	if (!h)
 		return;
-	h->pre = *p;
-	secure(h);
+	if (from->ss_family != AF_UNSPEC)
+		snprintf(h->conn->peer, sizeof h->conn->peer, "%.79s",
+			pxd_peer_text(from, (char[PXD_PEER_TEXT]){ "" }));
+	if ((!proved && !crowd_enter(h, p->tls ? &l->unproved : &l->plain, from)) ||
+		(p->kind == PX_PRE_PROBE && !probe_start(h)))
+		half_close(h);
+	else if (p->tls)
+		pxd_conn_secure(h->conn, pxd_tls_server(d->tls, h->conn->fd));
 }
 
-static void on_connection(uv_poll_t *p, int status, int events)
+/* What is wrong with a preamble of our job; NULL = nothing. */
+static const char *preamble_judge(const struct pxd *d, const struct px_preamble *p)
 {
-	struct pxd_listen *l = p->data;
+	int self = p->reversed ? p->from : p->to, peer = p->reversed ? p->to : p->from;
+	bool plain;
 
-	(void)events;
-	l->d->events++;
-	for (int i = 0; i < l->nsocks && status == 0; i++) {
-		struct sockaddr_storage a;
-		socklen_t len = sizeof a;
-		struct half *h;
-		int fd;
+	if (self != d->self || peer >= d->hosts->nsites ||
+		(p->reversed ? p->from_gateway : p->to_gateway) != d->gateway ||
+		(p->reversed ? p->to_gateway : p->from_gateway) >= d->hosts->sites[peer].ngateways ||
+		p->stream >= PXD_STREAMS_MAX)
+		return "it wants another site or gateway; use the same hostfile on all sites, with one port "
+		       "for each";
+	if (p->kind == PX_PRE_PROBE && p->reversed)
+		return "it wants to test what is not here";
+	plain = pxd_hosts_link(d->hosts, p->from, p->to)->plain;
+	if (plain == (p->tls != 0))
+		return plain ? "it wants TLS, but this link is written as security: none"
+			     : "it wants no TLS, but this link needs it";
+	return NULL;
+}
 
-		if (&l->sock[i].poll != p)
-			continue;
-		fd = accept4(l->sock[i].fd, (struct sockaddr *)&a, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		h = fd >= 0 ? half_new(l, fd) : NULL;
+static void came(void *owner, int fd, const struct sockaddr_storage *from, const struct px_preamble *p)
+{
+	static const char other[] =
+		"it is of another job; start all sites with the same hostfile and PACX_JOB";
+	struct pxd_listen *l = owner;
+	struct pxd *d = l->d;
+	const char *wrong;
+	struct half *h;
+
+	if (memcmp(p->jobhash, d->jobhash, sizeof p->jobhash) != 0) {
+		h = p->tls ? NULL : half_new(l, fd, p);
 		if (h)
-			pxd_conn_name(h->conn, (struct sockaddr *)&a, len);
-		else if (fd < 0 && errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
-			stranger_log(l, "cannot accept a connection: %s", strerror(errno));
+			refuse(h, other);
+		else if (p->tls)
+			stranger_reset(l, fd, from, other);
+		return;
 	}
+	wrong = preamble_judge(d, p);
+	if (wrong)
+		stranger_reset(l, fd, from, wrong);
+	else if (p->reversed && d->role == &pxd_role_in &&
+		 (!p->tls || pxd_proof_good(pxd_tls_door(d->tls), p)))
+		pxd_handoff_give(&l->give, fd, p);
+	else
+		half_begin(l, fd, from, p);
 }
 
-/* A bound socket for address a, or -errno. pacxrun may hold the port for us, bound but not listening: then
- * SO_REUSEPORT is needed. It comes second, because with it a second daemon on the same port would go
- * unnoticed. */
-static int bound_socket(const struct addrinfo *a)
+void pxd_listen_adopt(struct pxd_listen *l, int fd, const struct px_preamble *p)
 {
-	int one = 1, fd = -1, rc;
+	struct sockaddr_storage from = { 0 };
+	socklen_t len = sizeof from;
 
-	for (int reuse = 0; reuse <= 1; reuse++) {
-		fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		if (fd < 0)
-			return -errno;
-		if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0 &&
-			(a->ai_family != AF_INET6 ||
-				setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one) == 0) &&
-			(!reuse || setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one) == 0) &&
-			bind(fd, a->ai_addr, a->ai_addrlen) == 0)
-			return fd;
-		rc = -errno;
-		close(fd);
-		if (rc != -EADDRINUSE)
-			break;
-	}
-	return rc;
-}
-
-static int listen_at(struct pxd_listen *l, const struct addrinfo *a)
-{
-	int fd = bound_socket(a), rc;
-
-	if (fd < 0)
-		return fd;
-	if (listen(fd, BACKLOG) < 0) {
-		rc = -errno;
-		close(fd);
-		return rc;
-	}
-	rc = uv_poll_init(&l->d->loop, &l->sock[l->nsocks].poll, fd);
-	if (rc < 0) {
-		close(fd);
-		return rc;
-	}
-	l->sock[l->nsocks].fd = fd;
-	l->sock[l->nsocks].poll.data = l;
-	return uv_poll_start(&l->sock[l->nsocks++].poll, UV_READABLE, on_connection);
+	if (getpeername(fd, (struct sockaddr *)&from, &len) < 0)
+		from.ss_family = AF_UNSPEC;
+	came(l, fd, &from, p);
 }
 
 void pxd_listen_init(struct pxd_listen *l, struct pxd *d)
 {
 	l->d = d;
-	l->allowance = LOG_BURST;
+	pxd_quiet_init(&l->quiet);
 	l->refilled = px_now_ns();
+	l->handshakes = PXD_UNPROVED_PLACES;
 	px_list_init(&l->half);
-	l->most = PXD_HALF_OPEN;
-	for (int i = 0; i < d->hosts->nsites; i++) {
-		const struct pxd_link_opts *o = pxd_hosts_link(d->hosts, d->self, i);
-
-		if (i != d->self)
-			l->most += d->hosts->sites[i].ngateways * (o->streams > 0 ? o->streams : 8);
-	}
+	pxd_crowd_init(&l->plain, pxd_crowd_share(8, PXD_PLAIN_PLACES));
+	pxd_crowd_init(&l->unproved, PXD_UNPROVED_PLACES);
 }
 
 int pxd_listen_open(struct pxd_listen *l)
@@ -469,8 +415,14 @@ int pxd_listen_open(struct pxd_listen *l)
 			g->bind_host, gai_strerror(rc));
 		return PX_ECONF;
 	}
-	for (struct addrinfo *a = list; a && l->nsocks < PXD_LISTEN_ADDRS; a = a->ai_next) {
-		rc = listen_at(l, a);
+	l->door = (struct pxd_door){
+		.loop = &d->loop, .quiet = &l->quiet, .events = &d->events, .came = came, .owner = l
+	};
+	rc = pxd_door_init(&l->door);
+	if (rc == 0)
+		rc = pxd_giver_open(&l->give, d, &l->quiet);
+	for (struct addrinfo *a = list; a && rc == 0 && l->door.nsocks < PXD_DOOR_ADDRESSES; a = a->ai_next) {
+		rc = pxd_door_listen(&l->door, a->ai_addr, a->ai_addrlen, true);
 		if (rc == 0)
 			good++;
 		else
@@ -486,20 +438,13 @@ int pxd_listen_open(struct pxd_listen *l)
 	return PX_ECONF;
 }
 
-static void on_sock_closed(uv_handle_t *h)
-{
-	struct pxd_listen *l = h->data;
-
-	for (int i = 0; i < l->nsocks; i++)
-		if ((uv_handle_t *)&l->sock[i].poll == h)
-			close(l->sock[i].fd);
-}
-
 void pxd_listen_close(struct pxd_listen *l)
 {
-	for (int i = 0; i < l->nsocks; i++)
-		if (!uv_is_closing((uv_handle_t *)&l->sock[i].poll))
-			uv_close((uv_handle_t *)&l->sock[i].poll, on_sock_closed);
+	pxd_door_close(&l->door);
+	pxd_giver_close(&l->give);
 	while (!px_list_empty(&l->half))
 		half_close(px_list_entry(l->half.next, struct half, l));
+	pxd_crowd_fini(&l->plain);
+	pxd_crowd_fini(&l->unproved);
+	pxd_proof_forget(&l->newest);
 }

@@ -33,6 +33,7 @@
 #define RELAY_STREAMS 8 /* as many as probe opens */
 #define HAND_S        10
 #define IDLE_S        60
+#define REST_MS       200 /* when no connection can be accepted */
 #define SECOND        UINT64_C(1000000000)
 
 struct answer {
@@ -45,6 +46,7 @@ struct answer {
 	int nlisteners;
 	pthread_mutex_t lock;
 	int connections;
+	bool short_of; /* descriptors; it has been told */
 };
 
 /* One connection, or one place at a relay. */
@@ -219,8 +221,17 @@ static void guest_accept(struct answer *a, int listener)
 	struct guest *g = NULL;
 	bool room;
 
-	if (fd < 0)
+	if (fd < 0) {
+		/* It stays in the queue, and poll would name it again at once. */
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+			if (!a->short_of)
+				note("cannot accept connections: %s; trying again", strerror(errno));
+			a->short_of = true;
+			poll(NULL, 0, REST_MS);
+		}
 		return;
+	}
+	a->short_of = false;
 	getnameinfo((struct sockaddr *)&from, len, host, sizeof host, port, sizeof port,
 		NI_NUMERICHOST | NI_NUMERICSERV);
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
@@ -277,7 +288,7 @@ static int listener_open(struct answer *a, int at, int gateway)
 		if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0 &&
 			(i->ai_family != AF_INET6 ||
 				setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one) == 0) &&
-			bind(fd, i->ai_addr, i->ai_addrlen) == 0 && listen(fd, 64) == 0) {
+			bind(fd, i->ai_addr, i->ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0) {
 			a->listener[a->nlisteners].fd = fd;
 			a->listener[a->nlisteners].site = at;
 			a->listener[a->nlisteners++].gateway = gateway;

@@ -17,6 +17,7 @@
 #include "err.h"
 #include "frame.h" /* PX_PROTOCOL_VERSION */
 #include "hostfile_text.h"
+#include "proof.h"
 #include "via.h"
 #include "wait.h"
 
@@ -445,7 +446,7 @@ static int preamble_send(struct pxd_way *w, bool reversed, uint64_t end)
 	uint8_t pre[PX_PREAMBLE_SIZE];
 
 	memcpy(p.jobhash, w->ctl->jobhash, sizeof p.jobhash);
-	px_preamble_put(&p, pre);
+	pxd_proof_put(pxd_tls_door(w->tls), &p, pre);
 	return pxd_talk_send(&w->talk, pre, sizeof pre, end);
 }
 

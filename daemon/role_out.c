@@ -337,6 +337,7 @@ static int handoff_open(struct out *o)
 {
 	struct pxd *d = o->d;
 	bool wanted = false;
+	char why[PXD_WHY];
 	int rc;
 
 	pxd_listen_init(&o->listen, d);
@@ -346,11 +347,11 @@ static int handoff_open(struct out *o)
 		return PX_OK;
 	o->handoff.took = handed_over;
 	o->handoff.owner = o;
-	rc = pxd_handoff_open(&o->handoff, d);
+	rc = pxd_handoff_open(&o->handoff, d, why, sizeof why);
 	if (rc < 0)
 		pxd_fail(d, PXD_EXIT_INTERNAL, "cannot open the local socket between the two daemons: %s",
-			strerror(-rc));
-	return rc < 0 ? PX_EIO : PX_OK;
+			why);
+	return rc;
 }
 
 static int paths_open(struct out *o)

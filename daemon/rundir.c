@@ -81,6 +81,18 @@ int pxd_rundir_place(int i, char *dir, size_t cap, char *why, size_t whycap)
 	return rc == PX_EIO ? PX_ECONF : rc;
 }
 
+int pxd_rundir_own(const char *dir, char *why, size_t whycap)
+{
+	int rc;
+
+	if (mkdir(dir, 0700) < 0 && errno != EEXIST) {
+		snprintf(why, whycap, "cannot make the directory %s: %s", dir, strerror(errno));
+		return PX_EIO;
+	}
+	rc = dir_check(dir, why, whycap);
+	return rc == PX_EINVAL ? PX_EIO : rc;
+}
+
 int pxd_rundir_make(char *dir, size_t cap, char *why, size_t whycap)
 {
 	const char *own = getenv("PACX_RUN_DIR"), *xdg = getenv("XDG_RUNTIME_DIR");
@@ -96,12 +108,7 @@ int pxd_rundir_make(char *dir, size_t cap, char *why, size_t whycap)
 		snprintf(why, whycap, "the name of the directory for status sockets is too long");
 		return PX_ECONF;
 	}
-	if (mkdir(dir, 0700) < 0 && errno != EEXIST) {
-		snprintf(why, whycap, "cannot make the directory %s: %s", dir, strerror(errno));
-		return PX_EIO;
-	}
-	rc = dir_check(dir, why, whycap);
-	return rc == PX_EINVAL ? PX_EIO : rc;
+	return pxd_rundir_own(dir, why, whycap);
 }
 
 int pxd_rundir_socket(const char *dir, const char *name, char *path, size_t cap)

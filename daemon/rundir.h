@@ -14,6 +14,8 @@
 
 /* pxd_rundir_make: the directory for a writer, made if need be. 0, or PX_ECONF, PX_EIO with the reason in why. */
 int pxd_rundir_make(char *dir, size_t cap, char *why, size_t whycap);
+/* pxd_rundir_own: the same for a directory that the caller names. */
+int pxd_rundir_own(const char *dir, char *why, size_t whycap);
 /* pxd_rundir_place: the i-th place where a reader looks, i < PXD_RUNDIR_PLACES. 0, PX_EINVAL when there is none,
  * PX_ECONF when it is there but not ours (why says so). */
 int pxd_rundir_place(int i, char *dir, size_t cap, char *why, size_t whycap);

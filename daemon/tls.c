@@ -17,11 +17,8 @@
 #include "tls.h"
 
 #include <errno.h>
-#include <openssl/core_names.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
-#include <openssl/kdf.h>
-#include <openssl/params.h>
 #include <openssl/ssl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,6 +28,7 @@
 #include <unistd.h>
 
 #include "err.h"
+#include "proof.h"
 
 #define RECORD 16384 /* plaintext of the largest record */
 /* Plaintext encrypted before one send: a segment of 256 KiB and its header. 1.7 times as fast as a send per record. */
@@ -50,6 +48,7 @@ struct pxd_tls_ctx {
 	SSL_CTX *ssl;
 	BIO_METHOD *bio;
 	uint8_t key[PXD_KEY_SIZE];
+	uint8_t door[PXD_KEY_SIZE];
 	uint8_t jobhash[PX_JOBHASH_SIZE];
 	char jobhex[2 * PX_JOBHASH_SIZE + 1];
 	int self;
@@ -285,26 +284,14 @@ static SSL_SESSION *psk_make(SSL *ssl, const struct pxd_tls_ctx *c, int dialler,
 	const SSL_CIPHER *cipher = SSL_CIPHER_find(ssl, suite);
 	uint8_t psk[PXD_KEY_SIZE];
 	char info[64];
-	EVP_KDF *kdf = EVP_KDF_fetch(NULL, "HKDF", NULL);
-	EVP_KDF_CTX *k = kdf ? EVP_KDF_CTX_new(kdf) : NULL;
 	SSL_SESSION *s = SSL_SESSION_new();
-	int n = snprintf(info, sizeof info, "pacx1 link dialler=%d listener=%d", dialler, listener);
-	OSSL_PARAM params[] = {
-		OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, (char[]){ "SHA256" }, 0),
-		OSSL_PARAM_construct_octet_string(
-			OSSL_KDF_PARAM_KEY, (void *)(uintptr_t)c->key, sizeof c->key),
-		OSSL_PARAM_construct_octet_string(
-			OSSL_KDF_PARAM_SALT, (void *)(uintptr_t)c->jobhash, sizeof c->jobhash),
-		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, info, (size_t)n),
-		OSSL_PARAM_construct_end(),
-	};
-	bool good = cipher && k && s && EVP_KDF_derive(k, psk, sizeof psk, params) == 1 &&
-		    SSL_SESSION_set1_master_key(s, psk, sizeof psk) && SSL_SESSION_set_cipher(s, cipher) &&
-		    SSL_SESSION_set_protocol_version(s, TLS1_3_VERSION);
+	bool good;
 
+	snprintf(info, sizeof info, "pacx1 link dialler=%d listener=%d", dialler, listener);
+	good = cipher && s && pxd_key_derive(c->key, c->jobhash, sizeof c->jobhash, info, psk) == 0 &&
+	       SSL_SESSION_set1_master_key(s, psk, sizeof psk) && SSL_SESSION_set_cipher(s, cipher) &&
+	       SSL_SESSION_set_protocol_version(s, TLS1_3_VERSION);
 	pxd_key_wipe(psk, sizeof psk);
-	EVP_KDF_CTX_free(k); /* wipes its copy */
-	EVP_KDF_free(kdf);
 	if (good)
 		return s;
 	SSL_SESSION_free(s);
@@ -384,6 +371,8 @@ int pxd_tls_ctx_new(struct pxd_tls_ctx **out, const uint8_t key[PXD_KEY_SIZE],
 		snprintf(c->jobhex + 2 * i, 3, "%02x", jobhash[i]);
 	c->self = self;
 	ERR_clear_error();
+	if (pxd_proof_key(key, c->door) < 0)
+		goto fail;
 	c->bio = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "pacx socket");
 	c->ssl = SSL_CTX_new(TLS_method());
 	if (!c->bio || !c->ssl || !BIO_meth_set_write(c->bio, bio_write) ||
@@ -412,6 +401,11 @@ fail:
 	ERR_clear_error();
 	pxd_tls_ctx_free(c);
 	return PX_EIO;
+}
+
+const uint8_t *pxd_tls_door(const struct pxd_tls_ctx *ctx)
+{
+	return ctx ? ctx->door : NULL;
 }
 
 void pxd_tls_ctx_free(struct pxd_tls_ctx *ctx)

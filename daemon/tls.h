@@ -27,6 +27,8 @@ enum pxd_tls_want { PXD_TLS_WANT_READ = -1, PXD_TLS_WANT_WRITE = -2, PXD_TLS_EOF
 int pxd_tls_ctx_new(struct pxd_tls_ctx **out, const uint8_t key[PXD_KEY_SIZE],
 	const uint8_t jobhash[PX_JOBHASH_SIZE], int self, char *why, size_t cap);
 void pxd_tls_ctx_free(struct pxd_tls_ctx *ctx);
+/* pxd_tls_door: the door key of the job's key (proof.h), which lives with ctx; NULL if ctx is. */
+const uint8_t *pxd_tls_door(const struct pxd_tls_ctx *ctx);
 
 /* The socket stays the caller's. NULL: out of memory. */
 struct pxd_tls *pxd_tls_client(struct pxd_tls_ctx *ctx, int fd, int peer);

@@ -166,7 +166,7 @@ def fake(site=1, nsites=2, gateway=0, protocol=None, flags=0, clock=0.0, version
             protocol = int(re.search(r"PX_PROTOCOL_VERSION (\d+)", f.read())[1])
 
     def serve(c):
-        equal(take(c, 48)[:8], b"PACXLINK")
+        equal(take(c, 64)[:8], b"PACXLINK")
         while True:
             op, n = struct.unpack("<4xBxxxQ", take(c, 16))
             body = take(c, n)
@@ -457,13 +457,14 @@ def doctor_goes_through_a_command():
 
 
 def relay():
-    """Two connections whose preambles differ only in who is the writer belong together."""
+    """Two connections whose preambles differ only in who is the writer, number and proof belong together."""
     waiting, lock = {}, threading.Lock()
 
     def serve(c):
-        pre = bytearray(take(c, 48))
+        pre = bytearray(take(c, 64))
         mine = pre[11] & 2
         pre[11] &= 1
+        del pre[40:]
         with lock:
             other = waiting.pop((bytes(pre), mine ^ 2), None)
             if other is None:
@@ -528,7 +529,7 @@ def daemons_of_a_running_job_answer_too():
 def answer_gives_strangers_nothing():
     port = hosts()[1]
     with Answer() as a:
-        for what in (b"GET / HTTP/1.0\r\n\r\n" * 5, b"PACXLINK" + bytes(40), b"\0" * 5):
+        for what in (b"GET / HTTP/1.0\r\n\r\n" * 5, b"PACXLINK" + bytes(56), b"\0" * 5):
             with socket.create_connection(("127.0.0.1", port), SECONDS) as s:
                 s.settimeout(SECONDS)
                 s.sendall(what)
@@ -554,7 +555,7 @@ def answer_takes_a_daemon_for_what_it_is():
         with socket.create_connection(("127.0.0.1", port), SECONDS) as s:
             s.settimeout(SECONDS)
             s.sendall(b"PACXLINK" + struct.pack("<HBBHHHHHH", 1, 1, 0, 0, 1, 0, 0, 0, 0) + hashlib.sha256(job.encode()).digest()[:16]
-                      + bytes(8))
+                      + bytes(24))
             equal(s.recv(10), b"")
     contains(a.out, "it is the daemon of a job, whose own daemons are not here yet")
 

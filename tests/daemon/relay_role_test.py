@@ -21,7 +21,7 @@ SECONDS = 60  # until a test gives up
 
 def preamble(reversed_=0, frm=0, to=1, stream=0, job=b"j", kind=1, tls=1, gateways=(0, 0), version=1):
     return (b"PACXLINK" + struct.pack("<HBBHHHHHH", version, kind, tls | reversed_ << 1, frm, to, *gateways, stream, 0)
-            + hashlib.sha256(job).digest()[:16] + bytes(8))
+            + hashlib.sha256(job).digest()[:16] + bytes(24))
 
 
 class Relay:
@@ -273,7 +273,7 @@ def garbage_is_closed_and_logged_with_measure():
         a = r.dial(preamble(0))
         good = preamble()
         bad = [b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00" + bytes(60), os.urandom(500), b"X", preamble(version=2),
-               preamble(kind=7), preamble(frm=1, to=1), good[:11] + b"\x0f" + good[12:], good[:47] + b"\1", good[:22] + b"\1"
+               preamble(kind=7), preamble(frm=1, to=1), good[:11] + b"\x0f" + good[12:], preamble(tls=0)[:63] + b"\1", good[:22] + b"\1"
                + good[23:]]
         for data in bad:
             gone(r.dial(data))

@@ -234,7 +234,7 @@ class Attacker:
         self.ports, self.random = job.ports, random.Random(seed)
         job.until(lambda: any(len(r) > 1000 for p in job.proxies for r in p.recorded), "a handshake to replay")
         self.recorded = [bytes(r) for p in job.proxies for r in p.recorded if len(r) > 1000]
-        self.pre = self.recorded[0][:48]
+        self.pre = self.recorded[0][:64]
         assert self.pre.startswith(b"PACXLINK")
         self.made, self.held = 0, []
 
@@ -247,13 +247,13 @@ class Attacker:
     def hello(self):
         """Preamble and first TLS record of a real handshake."""
         r = self.random.choice(self.recorded)
-        return r[:100] if not self.tls else r[:48 + 5 + struct.unpack(">H", r[51:53])[0]]
+        return r[:100] if not self.tls else r[:64 + 5 + struct.unpack(">H", r[67:69])[0]]
 
     def preamble(self, **change):
-        f = list(struct.unpack("<8sHBBHHHHHH16s8s", self.pre))
+        f = list(struct.unpack("<8sHBBHHHHHH16sQ16s", self.pre))
         for k, v in change.items():
-            f[("magic", "version", "kind", "flags", "frm", "to", "g0", "g1", "stream", "zero", "hash", "tail").index(k)] = v
-        return struct.pack("<8sHBBHHHHHH16s8s", *f)
+            f[("magic", "version", "kind", "flags", "frm", "to", "g0", "g1", "stream", "zero", "hash", "number", "proof").index(k)] = v
+        return struct.pack("<8sHBBHHHHHH16sQ16s", *f)
 
     def inputs(self):
         r, hello, whole = self.random, self.hello(), self.random.choice(self.recorded)
@@ -261,14 +261,14 @@ class Attacker:
             whole = whole[:60] + r.randbytes(1000)
         flipped = bytearray(hello)
         flipped[r.randrange(len(hello))] ^= 1 << r.randrange(8)
-        return [b"", b"\0", b"\x9b31m\xc2\x9b31m\x1b[31m", b"GET / HTTP/1.0\r\n\r\n", b"SSH-2.0-x\r\n", r.randbytes(r.randrange(1, 5000)), whole[48:48 + 517],
-                b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + r.randbytes(508), self.pre, self.pre[:r.randrange(48)],
-                self.pre + r.randbytes(3000), self.pre + b"\x16\x03\x01\x40\x00" + bytes(20000), hello, hello[:r.randrange(48, len(hello))],
-                whole, whole[:r.randrange(600, len(whole))], bytes(flipped), self.preamble(flags=3) + whole[48:], self.preamble(flags=3),
-                self.preamble(flags=0) + whole[48:], self.preamble(kind=2) + r.randbytes(100), self.preamble(kind=9), self.preamble(version=2),
-                self.preamble(stream=63) + whole[48:], self.preamble(stream=999), self.preamble(frm=7), self.preamble(to=r.randrange(65536)),
-                self.preamble(frm=struct.unpack("<H", self.pre[14:16])[0], to=struct.unpack("<H", self.pre[12:14])[0]) + whole[48:],
-                self.preamble(hash=r.randbytes(16)) + whole[48:], self.preamble(hash=bytes(16), tail=b"12345678")]
+        return [b"", b"\0", b"\x9b31m\xc2\x9b31m\x1b[31m", b"GET / HTTP/1.0\r\n\r\n", b"SSH-2.0-x\r\n", r.randbytes(r.randrange(1, 5000)), whole[64:64 + 517],
+                b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + r.randbytes(508), self.pre, self.pre[:r.randrange(64)],
+                self.pre + r.randbytes(3000), self.pre + b"\x16\x03\x01\x40\x00" + bytes(20000), hello, hello[:r.randrange(64, len(hello))],
+                whole, whole[:r.randrange(600, len(whole))], bytes(flipped), self.preamble(flags=3) + whole[64:], self.preamble(flags=3),
+                self.preamble(flags=0) + whole[64:], self.preamble(kind=2) + r.randbytes(100), self.preamble(kind=9), self.preamble(version=2),
+                self.preamble(stream=63) + whole[64:], self.preamble(stream=999), self.preamble(frm=7), self.preamble(to=r.randrange(65536)),
+                self.preamble(frm=struct.unpack("<H", self.pre[14:16])[0], to=struct.unpack("<H", self.pre[12:14])[0]) + whole[64:],
+                self.preamble(hash=r.randbytes(16)) + whole[64:], self.preamble(hash=bytes(16), number=7)]
 
     def round(self):
         for port in self.ports:

@@ -99,6 +99,17 @@ class Job:
             assert time.monotonic() < end, f"{self.names[i]} never said {what!r}:\n{self.text(i)}"
             time.sleep(0.02)
 
+    def wait_port(self, i, seconds=20):
+        """Until site i listens."""
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                socket.create_connection((self.host, self.ports[i]), seconds).close()
+                return
+            except OSError:
+                assert time.monotonic() < end, f"{self.names[i]} does not listen:\n{self.text(i)}"
+                time.sleep(0.05)
+
     def daemons(self, i):
         """Process ids of the site's daemons, out first."""
         return sorted(p for p in descendants(self.procs[i].pid) if comm(p).startswith("pacxd-"))

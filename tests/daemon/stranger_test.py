@@ -3,6 +3,7 @@
 the protocol loses its connection, and ends the job only when it goes on like that. The run meanwhile goes on between two
 real sites, or with this script as the peer. Links without TLS here; security_test.py has those with."""
 import os
+import resource
 import socket
 import sys
 import time
@@ -10,7 +11,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import wire  # noqa: E402
-from sites import Job, flavors, run  # noqa: E402
+from sites import Job, cpu_seconds, flavors, run  # noqa: E402
 
 
 def ours(j, hello, **how):
@@ -88,26 +89,44 @@ def duplicate_and_unknown_sites_are_refused(f):
     with_running_job(f, disturb)
 
 
-def silent_strangers_do_not_fill_the_door(f):
-    """72 places here; the real peer still comes in later, when the silent ones have been thrown out."""
+def strangers_do_not_fill_the_door(f):
+    """Many know the job and say no more; some of them are drawn for others, and the real peer comes in among them."""
     with Job([f, f], deadline=40) as j:
         j.start(0, "idle", 0)
-        end = time.monotonic() + 20
-        while True:
-            try:
-                held = [wire.dial(j.ports[0])]
-                break
-            except OSError:
-                assert time.monotonic() < end
-                time.sleep(0.05)
-        held += [wire.dial(j.ports[0]) for _ in range(79)]
-        held[0].sendall(b"PACXL")
-        j.wait_text(0, "72 connections wait for their HELLO")
+        j.wait_port(0)
+        held = []
+        while "connections wait for their HELLO, and this one was drawn" not in j.text(0):
+            assert len(held) < 3000
+            for _ in range(50):
+                held.append(wire.dial(j.ports[0]))
+                held[-1].sendall(wire.preamble(j.job, 1, 0))
         j.start(1, "idle", 0)
         for i in range(2):
             assert j.wait(i) == 0, j.text(i)
         for s in held:
             s.close()
+
+
+def door_without_descriptors_rests(f):
+    """Nobody waits at the door and nothing can be accepted: the daemon does not spin, says so now and then, and goes on later."""
+    def disturb(j):
+        pid = j.daemons(0)[1]
+        _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        used = max(int(n) for n in os.listdir(f"/proc/{pid}/fd")) + 1
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (used, hard))
+        held = [wire.dial(j.ports[0]) for _ in range(30)]
+        j.wait_text(0, "cannot accept a connection: Too many open files; trying again every 200 ms")
+        before, began = cpu_seconds(pid), time.monotonic()
+        time.sleep(2)  # not to synchronise: how busy it is
+        busy = (cpu_seconds(pid) - before) / (time.monotonic() - began)
+        assert busy < 0.5, f"{busy:.2f} of a core"
+        assert j.text(0).count("cannot accept") < 20, j.text(0)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (hard, hard))
+        kind, text = wire.ask(j.ports[0], wire.preamble("xyz", 1, 0))
+        assert kind == wire.REFUSE, (kind, text)
+        for s in held:
+            s.close()
+    with_running_job(f, disturb)
 
 
 class Peer:
@@ -124,7 +143,7 @@ class Peer:
     def accept(self, answer=None):
         s, _ = self.server.accept()
         s.settimeout(20)
-        assert wire.read_exactly(s, 48) == wire.preamble(self.job.job, 0, 1)
+        assert wire.read_exactly(s, 64) == wire.preamble(self.job.job, 0, 1)
         kind, _ = wire.read_frame(s)
         assert kind == wire.HELLO
         s.sendall(self.answer if answer is None else answer)
@@ -132,14 +151,8 @@ class Peer:
 
     def dial(self):
         """The connection on which we write, past the HELLOs and the first CREDITs."""
-        end = time.monotonic() + 20
-        while True:
-            try:
-                s = wire.dial(self.job.ports[0])
-                break
-            except OSError:
-                assert time.monotonic() < end
-                time.sleep(0.05)
+        self.job.wait_port(0)
+        s = wire.dial(self.job.ports[0])
         s.sendall(self.hello)
         kind, body = wire.read_frame(s)
         assert kind == wire.HELLO, body
@@ -250,7 +263,7 @@ def main():
     f = have[0]
     tests = [(t.__name__, lambda t=t: t(f)) for t in (
         garbage_is_refused, log_of_strangers_is_limited, other_version_is_refused, other_job_is_refused,
-        duplicate_and_unknown_sites_are_refused, silent_strangers_do_not_fill_the_door, peer_that_refuses,
+        duplicate_and_unknown_sites_are_refused, strangers_do_not_fill_the_door, door_without_descriptors_rests, peer_that_refuses,
         peer_of_another_version, abort_of_a_peer_wins_over_its_loss, malformed_frames_in_between_do_no_harm,
         contradicting_segment_ends_the_job, second_writer_is_refused)]
     msg = dict(seq=1, src=2, dst=0, ctx=2)
@@ -266,6 +279,8 @@ def main():
             ("reverse_frame", wire.frame(wire.CREDIT, dst=1), "may not be sent")):
         tests.append((f"peer_sends_{name}", lambda d=data, w=what: peer_that_breaks_the_protocol(f, d, w)))
     only = sys.argv[1:]
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     run([t for t in tests if not only or any(o in t[0] for o in only)])
 
 

@@ -429,6 +429,11 @@ static struct px_preamble random_preamble(void)
 	p.stream = (uint16_t)test_random();
 	for (int i = 0; i < PX_JOBHASH_SIZE; i++)
 		p.jobhash[i] = (uint8_t)test_random();
+	if (p.tls) {
+		p.number = test_random();
+		for (int i = 0; i < PX_PROOF_SIZE; i++)
+			p.proof[i] = (uint8_t)test_random();
+	}
 	return p;
 }
 
@@ -449,6 +454,8 @@ TEST(preamble_keeps_every_field)
 		CHECK_INT(q.to_gateway, p.to_gateway);
 		CHECK_INT(q.stream, p.stream);
 		CHECK_MEM(q.jobhash, p.jobhash, PX_JOBHASH_SIZE);
+		CHECK_UINT(q.number, p.number);
+		CHECK_MEM(q.proof, p.proof, PX_PROOF_SIZE);
 		px_preamble_put(&q, y);
 		CHECK_MEM(x, y, sizeof x);
 	}
@@ -458,7 +465,8 @@ TEST(preamble_has_its_bytes)
 {
 	static const uint8_t want[PX_PREAMBLE_SIZE] = { 'P', 'A', 'C', 'X', 'L', 'I', 'N', 'K', 1, 0, 1, 3, 2,
 		1, 4, 3, 6, 5, 8, 7, 10, 9, 0, 0, 0xa0, 0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8, 0xa9,
-		0xaa, 0xab, 0xac, 0xad, 0xae, 0xaf };
+		0xaa, 0xab, 0xac, 0xad, 0xae, 0xaf, 8, 7, 6, 5, 4, 3, 2, 1, 0xc0, 0xc1, 0xc2, 0xc3, 0xc4,
+		0xc5, 0xc6, 0xc7, 0xc8, 0xc9, 0xca, 0xcb, 0xcc, 0xcd, 0xce, 0xcf };
 	struct px_preamble p = { .kind = PX_PRE_LINK,
 		.tls = 1,
 		.reversed = 1,
@@ -466,11 +474,14 @@ TEST(preamble_has_its_bytes)
 		.to = 0x0304,
 		.from_gateway = 0x0506,
 		.to_gateway = 0x0708,
-		.stream = 0x090a };
+		.stream = 0x090a,
+		.number = UINT64_C(0x0102030405060708) };
 	uint8_t x[PX_PREAMBLE_SIZE];
 
 	for (int i = 0; i < PX_JOBHASH_SIZE; i++)
 		p.jobhash[i] = (uint8_t)(0xa0 + i);
+	for (int i = 0; i < PX_PROOF_SIZE; i++)
+		p.proof[i] = (uint8_t)(0xc0 + i);
 	px_preamble_put(&p, x);
 	CHECK_MEM(x, want, sizeof x);
 }
@@ -525,12 +536,17 @@ TEST(preamble_of_wrong_values_is_refused)
 		int at;
 		uint8_t value;
 	} bad[] = { { 10, 0 }, { 10, 3 }, { 10, 255 }, { 11, 4 }, { 11, 0x80 }, { 22, 1 }, { 23, 1 },
-		{ 40, 1 }, { 47, 128 } };
+		{ 40, 1 }, { 47, 128 }, { 48, 1 }, { 63, 128 } };
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct px_preamble p = random_preamble(), q;
 		uint8_t x[PX_PREAMBLE_SIZE];
 
+		if (bad[i].at >= 40) { /* only with TLS */
+			p.tls = 0;
+			p.number = 0;
+			memset(p.proof, 0, sizeof p.proof);
+		}
 		px_preamble_put(&p, x);
 		x[bad[i].at] = bad[i].value;
 		CHECK_INT(px_preamble_get(x, sizeof x, &q), PX_EPROTO);

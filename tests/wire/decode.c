@@ -136,6 +136,9 @@ static void show_preamble(const uint8_t *in, size_t len)
 		p.kind, p.tls, p.reversed, p.from, p.to, p.from_gateway, p.to_gateway, p.stream);
 	for (int i = 0; i < PX_JOBHASH_SIZE; i++)
 		printf("%02x", p.jobhash[i]);
+	printf(" number=%llu proof=", (unsigned long long)p.number);
+	for (int i = 0; i < PX_PROOF_SIZE; i++)
+		printf("%02x", p.proof[i]);
 	printf("\n");
 }
 

@@ -203,7 +203,7 @@ def stream(data):
 
 
 # Section 4, the preamble of a connection.
-PREAMBLE = struct.Struct("<8sHBBHHHHHH16s8s")
+PREAMBLE = struct.Struct("<8sHBBHHHHHH16sQ16s")
 
 
 def preamble(data):
@@ -212,15 +212,16 @@ def preamble(data):
     if len(data) >= 10:
         need(int.from_bytes(data[8:10], "little") == 1, "version")
     need(len(data) >= PREAMBLE.size, "short")
-    _, _, kind, flags, source, target, _, _, _, zero, _, zeros = fields = PREAMBLE.unpack(data[:PREAMBLE.size])
-    need(kind in (1, 2) and flags & ~3 == 0 and source != target and zero == 0 and not any(zeros))
+    _, _, kind, flags, source, target, _, _, _, zero, _, number, proof = fields = PREAMBLE.unpack(data[:PREAMBLE.size])
+    need(kind in (1, 2) and flags & ~3 == 0 and source != target and zero == 0
+         and (flags & 1 or number == 0 and not any(proof)))
     return fields
 
 
 def show_preamble(fields):
-    _, _, kind, flags, source, target, source_gateway, target_gateway, stream_number, _, job, _ = fields
+    _, _, kind, flags, source, target, source_gateway, target_gateway, stream_number, _, job, number, proof = fields
     return (f"kind={kind} tls={flags & 1} reversed={flags >> 1} from={source} to={target} from_gateway={source_gateway} "
-            f"to_gateway={target_gateway} stream={stream_number} job={job.hex()}")
+            f"to_gateway={target_gateway} stream={stream_number} job={job.hex()} number={number} proof={proof.hex()}")
 
 
 def decode(kind, data):
