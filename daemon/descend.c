@@ -125,6 +125,48 @@ int pxd_descend_orphans(pid_t root, const pid_t *keep, int nkeep, int sig)
 	return alive;
 }
 
+/* catches: has the process a handler for this signal? */
+static bool catches(pid_t pid, int sig)
+{
+	unsigned long long mask = 0;
+	char path[64], line[256];
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof line, f))
+		if (sscanf(line, "SigCgt: %llx", &mask) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return mask >> (sig - 1) & 1;
+}
+
+static int pass_below(const struct process *list, int n, pid_t root, int sig)
+{
+	int sent = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (list[i].parent != root || list[i].zombie)
+			continue;
+		if (catches(list[i].pid, sig))
+			sent += kill(list[i].pid, sig) == 0;
+		else
+			sent += pass_below(list, n, list[i].pid, sig);
+	}
+	return sent;
+}
+
+int pxd_descend_pass(pid_t root, int sig)
+{
+	int n = 0, sent;
+	struct process *list = process_all(&n);
+
+	sent = pass_below(list, n, root, sig);
+	free(list);
+	return sent;
+}
+
 int pxd_descend_children(pid_t parent)
 {
 	int n = 0, alive = 0;

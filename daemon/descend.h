@@ -22,6 +22,10 @@ int pxd_descend_signal(pid_t root, int sig, enum pxd_descend which);
  * still live. */
 int pxd_descend_orphans(pid_t root, const pid_t *keep, int nkeep, int sig);
 
+/* pxd_descend_pass: give a signal to those below root that catch it, and not to what is below them: a launcher hands it on to its
+ * ranks itself. Who does not catch it is left alone, such as a shell that waits for the launcher. How many have got it. */
+int pxd_descend_pass(pid_t root, int sig);
+
 /* pxd_descend_children: how many children of `parent` are alive. */
 int pxd_descend_children(pid_t parent);
 

@@ -6,7 +6,8 @@
  * the command starts, so orphans come to it wherever their parents die. The command ends, or somebody
  * ends the guard (SIGTERM, SIGINT, SIGHUP), or its parent dies (-p: the parent must be PID), or
  * whoever reads its output goes away: then what is left gets SIGTERM, and after GRACE_S seconds
- * SIGKILL. Exit status: the command's.
+ * SIGKILL. SIGUSR1, SIGUSR2 and SIGXCPU go to the launcher; SIGTSTP stops and SIGCONT continues all that is below. Exit
+ * status: the command's.
  */
 #include "guard.h"
 
@@ -89,6 +90,30 @@ static bool reap(pid_t command, int *status, bool *ended)
 	}
 }
 
+/* passed_on: a signal that does not end the command. We are not stopped with it: who would end it when pacxrun dies? */
+static bool passed_on(int sig)
+{
+	switch (sig) {
+	case SIGCHLD:
+		return true;
+	case SIGUSR1:
+	case SIGUSR2:
+	case SIGXCPU:
+		if (pxd_descend_pass(getpid(), sig) == 0)
+			fprintf(stderr, "pacxrun --guard: nothing that runs here takes the signal %s\n",
+				strsignal(sig));
+		return true;
+	case SIGTSTP:
+		pxd_descend_signal(getpid(), SIGSTOP, PXD_DESCEND_ALL);
+		return true;
+	case SIGCONT:
+		pxd_descend_signal(getpid(), SIGCONT, PXD_DESCEND_ALL);
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* finish: end the same way as the command did, so that our parent sees it unchanged. */
 static int finish(int status)
 {
@@ -108,7 +133,8 @@ static int finish(int status)
 
 int pxd_guard_main(int argc, char **argv)
 {
-	static const int caught[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGCHLD };
+	static const int caught[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGCHLD, SIGUSR1, SIGUSR2, SIGXCPU,
+		SIGTSTP, SIGCONT };
 	const struct timespec look = { 0, LOOK_MS * 1000000L };
 	bool ended = false, told = false, swept = false;
 	sigset_t set, old;
@@ -150,13 +176,15 @@ int pxd_guard_main(int argc, char **argv)
 	key_forget();
 	while (reap(command, &status, &ended)) {
 		int sig = sigtimedwait(&set, NULL, &look);
-		bool end = (sig > 0 && sig != SIGCHLD) || (sig < 0 && (reader_gone(1) || reader_gone(2)));
+		bool end = sig > 0 ? !passed_on(sig) : reader_gone(1) || reader_gone(2);
 
 		if (end && !told) {
 			/* Once only: a second signal makes launchers leave without ending their ranks. */
 			told = true;
 			deadline = now() + GRACE_S;
 			pxd_descend_signal(getpid(), SIGTERM, PXD_DESCEND_GROUP);
+			pxd_descend_signal(
+				getpid(), SIGCONT, PXD_DESCEND_ALL); /* what is stopped shall hear it */
 		}
 		reap(command, &status, &ended);
 		if (ended && !swept) {

@@ -29,6 +29,7 @@
 #include "muster.h"
 #include "output.h"
 #include "records.h"
+#include "start_env.h"
 
 #define FAIL_WAIT_MS                                                                                         \
 	3000 /* from the first failure to SIGTERM for the others: an ABORT tells them sooner, and why */
@@ -43,6 +44,8 @@
 /* Exit status of a job of which every launcher has ended with 0, and that was none, or not to its end. */
 #define EXIT_NEVER 3
 #define EXIT_EARLY 1
+
+#define NSIGNALS 9 /* that we catch, see signals_start */
 
 struct launch;
 
@@ -74,7 +77,7 @@ struct launch {
 	struct pxd_output out, err;
 	struct pxd_stats *stats;
 	struct pxd_muster muster;
-	uv_signal_t signals[3];
+	uv_signal_t signals[NSIGNALS];
 	uv_timer_t end, sweep, pipes, judge;
 	int running; /* guards */
 	int code;    /* of the first failure */
@@ -170,6 +173,37 @@ static void signal_came(uv_signal_t *s, int signum)
 		launch_kill(l);
 	}
 	launch_check(l);
+}
+
+/* launch_pass: to every site, for its launcher. */
+static void launch_pass(struct launch *l, int signum)
+{
+	for (int i = 0; i < l->h->nsites; i++)
+		if (l->sites[i].running)
+			uv_process_kill(&l->sites[i].process, signum);
+}
+
+static void signal_passed(uv_signal_t *s, int signum)
+{
+	launch_pass(s->data, signum);
+}
+
+/* signal_stop: Ctrl-Z. The sites are in sessions of their own, so it is we who stop them, then ourselves, as the signal would have
+ * done; and go on with them. */
+static void signal_stop(uv_signal_t *s, int signum)
+{
+	struct sigaction stop = { .sa_handler = SIG_DFL }, ours;
+	sigset_t set, old;
+
+	launch_pass(s->data, signum);
+	sigemptyset(&set);
+	sigaddset(&set, signum);
+	sigaction(signum, &stop, &ours);
+	sigprocmask(SIG_UNBLOCK, &set, &old);
+	kill(getpid(), signum);
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	sigaction(signum, &ours, NULL);
+	launch_pass(s->data, SIGCONT);
 }
 
 /* launch_sweep: orphans of a killed guard are our children now; end them and collect them. */
@@ -396,55 +430,6 @@ static int stream_init(struct stream *s, struct launch *l, int site, struct pxd_
 	return 0;
 }
 
-#define ENV_LIST "OMPI_MCA_mca_base_env_list"
-
-/* The variable that makes Open MPI forward PACX_KEY, and what the user has forwarded with it. */
-static char *forwarded(void)
-{
-	static char text[1024];
-	const char *user = getenv(ENV_LIST);
-
-	snprintf(text, sizeof text, ENV_LIST "=PACX_KEY%s%s", user && *user ? ";" : "", user ? user : "");
-	return text;
-}
-
-/* env_join: our environment with the site's variables in front of equal names, and the key (PACX_KEY=...) unless it goes
- * another way. NULL = out of memory. */
-static char **env_join(const struct pxd_start *st, char *key)
-{
-	size_t n = 0, used = 0;
-	bool names = false;
-	char **list;
-
-	while (environ[n])
-		n++;
-	list = calloc(n + (size_t)st->nenv + 3, sizeof *list);
-	if (!list)
-		return NULL;
-	if (*key) {
-		list[used++] = key;
-		names = st->key_names;
-		if (names)
-			list[used++] = forwarded();
-	}
-	for (int k = 0; k < st->nenv; k++)
-		list[used++] = st->env[k];
-	for (size_t i = 0; i < n; i++) {
-		bool replaced = strncmp(environ[i], "PACX_HOSTFILE=", 14) == 0 ||
-				strncmp(environ[i], "PACX_KEY=", 9) == 0 ||
-				(names && strncmp(environ[i], ENV_LIST "=", sizeof ENV_LIST) == 0);
-
-		for (int k = 0; k < st->nenv && !replaced; k++) {
-			size_t name = strcspn(st->env[k], "=") + 1;
-
-			replaced = strncmp(environ[i], st->env[k], name) == 0;
-		}
-		if (!replaced)
-			list[used++] = environ[i];
-	}
-	return list;
-}
-
 /* stdin_choose: the descriptor that becomes the standard input of this site, -1 = none; *feed is set when a
  * feeder has to run once the site is started. */
 static int stdin_choose(const struct launch *l, const struct pxd_start *st, struct pxd_feeder *feed)
@@ -485,7 +470,7 @@ static int site_start(struct launch *l, struct site_run *s)
 
 	if (l->o->key && !s->start->key_stdin)
 		snprintf(key, sizeof key, "PACX_KEY=%s", l->o->key);
-	env = env_join(s->start, key);
+	env = pxd_start_env(s->start, key);
 	if (!env || !feed) {
 		free(env);
 		free(feed);
@@ -536,17 +521,22 @@ static int site_start(struct launch *l, struct site_run *s)
 
 static void signals_start(struct launch *l)
 {
-	static const int caught[] = { SIGINT, SIGTERM, SIGHUP };
+	static const struct {
+		int signum;
+		uv_signal_cb came;
+	} caught[NSIGNALS] = { { SIGINT, signal_came }, { SIGTERM, signal_came }, { SIGHUP, signal_came },
+		{ SIGQUIT, signal_came }, { SIGUSR1, signal_passed }, { SIGUSR2, signal_passed },
+		{ SIGXCPU, signal_passed }, { SIGCONT, signal_passed }, { SIGTSTP, signal_stop } };
 
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < NSIGNALS; i++) {
 		struct sigaction old;
 
 		uv_signal_init(&l->loop, &l->signals[i]);
 		l->signals[i].data = l;
 		/* nohup: what is ignored stays ignored. */
-		if (sigaction(caught[i], NULL, &old) == 0 && old.sa_handler == SIG_IGN)
+		if (sigaction(caught[i].signum, NULL, &old) == 0 && old.sa_handler == SIG_IGN)
 			continue;
-		uv_signal_start(&l->signals[i], signal_came, caught[i]);
+		uv_signal_start(&l->signals[i], caught[i].came, caught[i].signum);
 		uv_unref((uv_handle_t *)&l->signals[i]);
 	}
 	signal(SIGPIPE, SIG_IGN);

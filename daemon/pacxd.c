@@ -31,7 +31,8 @@
 #ifndef PX_VERSION_TEXT
 #define PX_VERSION_TEXT "0.1"
 #endif
-#define IDLE_MAX_NS 10000000u /* longest wait when only TCP can bring work: FIN of a rank may come, too */
+#define STOOD_NS    1000000000u /* a turn of the loop takes longer only if somebody has stopped us */
+#define IDLE_MAX_NS 10000000u   /* longest wait when only TCP can bring work: FIN of a rank may come, too */
 
 void pxd_fail(struct pxd *d, int code, const char *fmt, ...)
 {
@@ -67,6 +68,10 @@ static void process_prepare(void)
 		raise(SIGKILL);
 	sigaction(SIGTERM, &quiet, NULL);
 	sigaction(SIGPIPE, &ignore, NULL);
+	/* What a batch system or a user has to say is for the application. */
+	sigaction(SIGUSR1, &ignore, NULL);
+	sigaction(SIGUSR2, &ignore, NULL);
+	sigaction(SIGXCPU, &ignore, NULL);
 	/* Many sites, gateways and streams are more connections than the usual soft limit. */
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
 		files.rlim_cur = files.rlim_max;
@@ -246,12 +251,18 @@ static void loop_run(struct pxd *d)
 {
 	bool begun = false;
 	struct px_wait w;
+	uint64_t turn = px_now_ns();
 
 	px_wait_init(&w);
 	while (!d->failed && !d->role->done(d)) {
-		uint64_t before = d->events, ns;
-		bool some = d->role->poll(d);
+		uint64_t before = d->events, ns = px_now_ns();
+		bool some;
 
+		/* Ctrl-Z and fg: the peers were stopped with us, and are not to blame for their silence. */
+		if (ns - turn > STOOD_NS)
+			px_now_stood(ns - turn);
+		turn = px_now_ns();
+		some = d->role->poll(d);
 		if (!begun && d->world.state == PXD_WORLD_DONE) {
 			begun = true;
 			tell(d, "began");

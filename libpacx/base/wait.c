@@ -35,12 +35,19 @@ static const struct px_wait_policy lazy = { 0, 20 * US, 50 * US, 200 * US };
 
 static struct px_wait_policy chosen = { 0, 300 * US, 50 * US, 200 * US };
 
+static uint64_t stood; /* nanoseconds that do not count, see px_now_stood */
+
 uint64_t px_now_ns(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+	return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec - stood;
+}
+
+void px_now_stood(uint64_t ns)
+{
+	stood += ns;
 }
 
 int px_wait_cores(void)
