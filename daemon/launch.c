@@ -42,8 +42,9 @@
 #define READ_SIZE   65536
 
 /* Exit status of a job of which every launcher has ended with 0, and that was none, or not to its end. */
-#define EXIT_NEVER 3
-#define EXIT_EARLY 1
+#define EXIT_NEVER     3
+#define EXIT_EARLY     1
+#define EXIT_UNWRITTEN 1 /* all went well, but not all of the output, or the statistics, could be written */
 
 #define NSIGNALS 9 /* that we catch, see signals_start */
 
@@ -83,9 +84,10 @@ struct launch {
 	int code;    /* of the first failure */
 	bool failed, ending, stopped;
 	int interrupts;
-	int sweeps;    /* in a row that found orphans */
-	bool orphans;  /* a guard was killed: look for what it left */
-	bool given_up; /* on output that nobody takes, after a signal */
+	int sweeps;     /* in a row that found orphans */
+	bool unwritten; /* some output could not be written */
+	bool orphans;   /* a guard was killed: look for what it left */
+	bool given_up;  /* on output that nobody takes, after a signal */
 	char read[READ_SIZE];
 };
 
@@ -338,9 +340,17 @@ static void output_ready(struct pxd_output *o)
 {
 	struct launch *l = o->owner;
 
-	/* Whoever reads our output went away: as if the signal had hit us. */
-	if (o->error == EPIPE && o == &l->out)
-		launch_fail(l, 128 + SIGPIPE, true);
+	if (o->error && !o->told) {
+		o->told = true;
+		l->unwritten = true;
+		if (o == &l->out)
+			say(o->error == EPIPE ? "nobody reads the output any more; ending all sites"
+					      : "the output cannot be written: %s",
+				strerror(o->error));
+		/* Whoever reads our output went away: as if the signal had hit us. */
+		if (o->error == EPIPE && o == &l->out)
+			launch_fail(l, 128 + SIGPIPE, true);
+	}
 	if (!pxd_output_full(o)) {
 		for (int i = 0; i < l->h->nsites; i++) {
 			stream_resume(&l->sites[i].out, o);
@@ -502,7 +512,16 @@ static int site_start(struct launch *l, struct site_run *s)
 		close(in);
 	if (rc < 0) {
 		free(feed);
-		say("cannot start site '%s': %s: %s", s->start->site->name, guard, uv_strerror(rc));
+		if (rc == UV_E2BIG)
+			say("cannot start site '%s': its start command has %zu bytes with the arguments of "
+			    "the program, "
+			    "and the kernel allows %ld bytes for one argument; put the arguments of the "
+			    "program into "
+			    "a file",
+				s->start->site->name, strlen(s->start->command),
+				32 * sysconf(_SC_PAGESIZE) - 1);
+		else
+			say("cannot start site '%s': %s: %s", s->start->site->name, guard, uv_strerror(rc));
 		uv_close((uv_handle_t *)&s->process, site_closed);
 		stream_end(&s->out);
 		stream_end(&s->err);
@@ -604,10 +623,10 @@ int pxd_launch_run(const struct pxd_hosts *h, const struct pxd_plan *p, const st
 	launch_check(l);
 	if (!l->stopped)
 		uv_run(&l->loop, UV_RUN_DEFAULT);
-	if (l->stats)
-		stats_save(l);
+	if (l->stats && stats_save(l) < 0)
+		l->unwritten = true;
 	pxd_stats_free(l->stats);
-	code = l->code;
+	code = !l->code && l->unwritten ? EXIT_UNWRITTEN : l->code;
 	/* The loop, the outputs and the sites stay: a feeder may still be reading, and the process
 	 * ends now. */
 	return code;

@@ -20,6 +20,7 @@ struct pxd_output {
 	uv_work_t work;
 	int fd;
 	int error; /* errno of the write that failed, 0 = none; then everything is dropped */
+	bool told; /* the owner has said so */
 	bool busy; /* the worker has `writing` */
 	struct px_buf queue, writing;
 	void (*ready)(struct pxd_output *o); /* after a write: room, or an error, or drained */

@@ -19,6 +19,7 @@
 #include "hostfile_text.h"
 #include "launch.h"
 #include "quote.h"
+#include "records.h"
 
 #ifndef PX_VERSION_TEXT
 #define PX_VERSION_TEXT "unknown"
@@ -60,6 +61,15 @@ static const char usage_text[] =
 	"\n"
 	"{mpi} and {site} in PROGRAM and ARGUMENTs are replaced for each site. See pacxrun(1), "
 	"pacx-hostfile(5).\n";
+
+/* written: the exit status after something was printed. */
+static int written(int code)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return code;
+	fprintf(stderr, "pacxrun: the output cannot be written: %s\n", strerror(errno));
+	return code ? code : 1;
+}
 
 static int options_read(int argc, char **argv, struct options *o)
 {
@@ -149,11 +159,11 @@ static int options_read(int argc, char **argv, struct options *o)
 			break;
 		case VERSION:
 			printf("pacxrun %s\n", PX_VERSION_TEXT);
-			exit(0);
+			exit(written(0));
 		case 'h':
 		case HELP:
 			fputs(usage_text, stdout);
-			exit(0);
+			exit(written(0));
 		default:
 			fprintf(stderr, "pacxrun: see pacxrun --help\n");
 			return PX_EINVAL;
@@ -511,6 +521,8 @@ static int run(struct pxd_hosts *h, const struct options *o, struct pxd_plan_opt
 		po->stdin_fifo = lo.stdin_fifo = fifo_make(h);
 	if (pxd_plan_make(h, po, &p, why, sizeof why) < 0)
 		goto fail;
+	if (o->stats && !o->check && !o->env && pxd_stats_prove(o->stats, why, sizeof why) < 0)
+		goto fail;
 	if (o->check) {
 		pxd_plan_print(h, p, stdout);
 		if (key_text(h, o, key, &lo.key, why, sizeof why) < 0)
@@ -573,7 +585,7 @@ int main(int argc, char **argv)
 	else
 		code = run(h, &o, &po);
 	pxd_hosts_free(h);
-	fflush(NULL);
+	code = written(code);
 	/* Not exit(): a thread may sit in a read of standard input or in a write that nobody takes. */
 	_exit(code);
 }

@@ -2,9 +2,11 @@
 #include "records.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -318,38 +320,108 @@ static int missing_daemons(
 	return 0;
 }
 
+/* target_find: the file that `path` leads to, which a rename may replace: a regular one, or none yet. New memory. */
+static int target_find(const char *path, char **target, char *why, size_t cap)
+{
+	struct stat st, out;
+	int rc = stat(path, &st);
+
+	if (rc < 0 && errno == ENOENT && lstat(path, &st) < 0) {
+		*target = strdup(path);
+		return *target ? 0 : PX_ENOMEM;
+	}
+	if (rc < 0) {
+		snprintf(why, cap, "--stats: %s: %s", path, strerror(errno));
+		return PX_EIO;
+	}
+	if (!S_ISREG(st.st_mode)) {
+		snprintf(why, cap, "--stats: %s is no regular file; expected the name of a file", path);
+		return PX_EIO;
+	}
+	for (int fd = 0; fd <= 2; fd++) {
+		if (fstat(fd, &out) < 0 || out.st_dev != st.st_dev || out.st_ino != st.st_ino)
+			continue;
+		snprintf(why, cap, "--stats: %s is also the standard %s; expected another file", path,
+			fd == 0 ? "input" : "output");
+		return PX_EIO;
+	}
+	*target = realpath(path, NULL);
+	return *target ? 0 : PX_ENOMEM;
+}
+
+/* temp_make: a new file beside the target, under a name that nobody can have made before. A descriptor, or PX_E... */
+static int temp_make(const char *target, char **temp)
+{
+	mode_t mask = umask(0);
+	int fd;
+
+	umask(mask);
+	if (asprintf(temp, "%s.XXXXXX", target) < 0) {
+		*temp = NULL;
+		return PX_ENOMEM;
+	}
+	fd = mkostemp(*temp, O_CLOEXEC);
+	if (fd >= 0)
+		fchmod(fd, 0666 & ~mask);
+	return fd < 0 ? PX_EIO : fd;
+}
+
+int pxd_stats_prove(const char *path, char *why, size_t cap)
+{
+	char *target = NULL, *temp = NULL;
+	int rc;
+
+	snprintf(why, cap, "out of memory");
+	rc = target_find(path, &target, why, cap);
+	if (rc >= 0) {
+		rc = temp_make(target, &temp);
+		if (rc == PX_EIO)
+			snprintf(why, cap, "--stats: cannot make a file beside %s: %s", target,
+				strerror(errno));
+		if (rc >= 0) {
+			close(rc);
+			unlink(temp);
+		}
+	}
+	free(temp);
+	free(target);
+	return rc < 0 ? rc : 0;
+}
+
 int pxd_stats_write(const struct pxd_stats *s, const struct pxd_hosts *h, const int *exits, const char *path,
 	char *why, size_t cap)
 {
 	struct merged m = { 0 };
-	char *temp = NULL;
+	char *temp = NULL, *target = NULL;
 	FILE *f = NULL;
-	int rc = 0;
+	int rc = 0, fd = -1;
 
 	snprintf(why, cap, "out of memory");
 	for (int i = 0; i < s->nreports && rc >= 0; i++)
 		rc = report_merge(&s->reports[i], &m);
 	if (rc >= 0)
 		rc = missing_daemons(s, h, exits, &m);
-	if (rc >= 0 && asprintf(&temp, "%s.%ld", path, (long)getpid()) < 0) {
-		temp = NULL;
-		rc = PX_ENOMEM;
-	}
-	if (rc < 0)
+	if (rc >= 0)
+		rc = target_find(path, &target, why, cap);
+	if (rc >= 0)
+		rc = fd = temp_make(target, &temp);
+	if (rc < 0 && rc != PX_EIO)
 		goto done;
-	f = fopen(temp, "we");
+	f = fd >= 0 ? fdopen(fd, "w") : NULL;
 	if (f)
 		stats_print(s, &m, h, exits, f);
-	if (!f || ferror(f) || fflush(f) != 0 || rename(temp, path) < 0) {
+	rc = f && !ferror(f) && fflush(f) == 0 && rename(temp, target) == 0 ? 0 : PX_EIO;
+	if (rc < 0 && target)
 		snprintf(why, cap, "cannot write the statistics to %s: %s", path, strerror(errno));
-		rc = PX_EIO;
-	}
 	if (f)
 		fclose(f);
-	if (rc < 0)
+	else if (fd >= 0)
+		close(fd);
+	if (rc < 0 && fd >= 0)
 		unlink(temp);
 done:
 	free(temp);
+	free(target);
 	px_buf_fini(&m.links);
 	px_buf_fini(&m.links_in);
 	px_buf_fini(&m.collectives);

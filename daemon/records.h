@@ -36,6 +36,9 @@ struct pxd_stats *pxd_stats_new(void);
 void pxd_stats_free(struct pxd_stats *s); /* NULL is fine */
 /* pxd_stats_put: one record. 0, PX_EPROTO when it is malformed (counted as lost), PX_ENOMEM. */
 int pxd_stats_put(struct pxd_stats *s, const char *record);
+/* pxd_stats_prove: could `path` be written at the end? Made only beside and instead of a regular file, never over anything else. 0,
+ * PX_ENOMEM, PX_EIO with the reason in why. */
+int pxd_stats_prove(const char *path, char *why, size_t cap);
 /* pxd_stats_write: merge all into the JSON file `path` (through a temporary file beside it). exits[i] is the
  * exit status of site i, -1 = not started here. 0, PX_ENOMEM, PX_EIO with the reason in why. */
 int pxd_stats_write(const struct pxd_stats *s, const struct pxd_hosts *h, const int *exits, const char *path,
