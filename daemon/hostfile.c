@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "hostfile_text.h"
+#include "wire/world.h"
 
 static const struct pxd_mark nowhere = { 0, 0 };
 
@@ -133,6 +134,35 @@ static int start_check(const struct pxd_text *t, const struct pxd_site *s)
 			: 0;
 }
 
+int pxd_value_files(const struct pxd_text *t, struct pxd_mark at, const char *text, struct pxd_hosts *h)
+{
+	int site = pxd_hosts_find(h, text);
+	char show[PXD_SHOW];
+
+	if (strcmp(text, "shared") == 0)
+		h->files = PX_WORLD_FILES_SHARED;
+	else if (strcmp(text, "local") == 0)
+		h->files = PX_WORLD_FILES_LOCAL;
+	else if (site >= 0)
+		h->files = PX_WORLD_FILES_SITE + site;
+	else
+		return pxd_text_fail(
+			t, at, "shared, local or the name of a site", "%s", pxd_text_show(text, show));
+	return 0;
+}
+
+/* files_default: on one machine everybody sees the same files; of several only the user knows it, and files at the site of rank 0 are
+ * right whatever they share. */
+static void files_default(struct pxd_hosts *h)
+{
+	bool one = true;
+
+	for (int i = 1; i < h->nsites; i++)
+		one = one && strcmp(h->sites[i].host, h->sites[0].host) == 0;
+	if (h->files < 0)
+		h->files = one ? PX_WORLD_FILES_SHARED : PX_WORLD_FILES_SITE;
+}
+
 int pxd_hosts_finish(const struct pxd_text *t, struct pxd_hosts *h)
 {
 	long long total = 0;
@@ -169,6 +199,7 @@ int pxd_hosts_finish(const struct pxd_text *t, struct pxd_hosts *h)
 				t, s->at, "at most 2147483647", "%lld ranks up to site '%s'", total, s->name);
 	}
 	h->nranks = (int)total;
+	files_default(h);
 	rc = pxd_hosts_links_default(t, h);
 	if (rc < 0)
 		return rc;
@@ -211,6 +242,7 @@ int pxd_hosts_parse(
 
 	if (!h)
 		return pxd_text_nomem(&t);
+	h->files = -1;
 	if (len >= 3 && memcmp(t.text, "\xEF\xBB\xBF", 3) == 0) { /* a byte order mark says nothing here */
 		t.text += 3;
 		t.len -= 3;

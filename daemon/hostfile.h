@@ -120,6 +120,7 @@ struct pxd_hosts {
 	struct pxd_link *links;
 	struct pxd_link_opts link_default; /* of pairs that are not in links */
 	long deadline_start_ms;
+	int files; /* where MPI_File_open finds files: enum px_world_files (wire/world.h), or that plus a site; -1 while it is read */
 };
 
 /* pxd_hosts_load: read and parse a file. 0, or PX_EIO, PX_ECONF, PX_ENOMEM with the reason in why. */

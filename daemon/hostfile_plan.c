@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "hostfile.h"
+#include "wire/world.h"
 
 /* The text so far; the first failure sticks. */
 struct plan {
@@ -168,6 +169,10 @@ char *pxd_hosts_plan(const struct pxd_hosts *h)
 		put_site(&p, &h->sites[i]);
 	}
 	put(&p, "]");
+	if (h->files >= PX_WORLD_FILES_SITE)
+		put(&p, ", files: \"%s\"", h->sites[h->files - PX_WORLD_FILES_SITE].name);
+	else
+		put(&p, ", files: %s", h->files == PX_WORLD_FILES_LOCAL ? "local" : "shared");
 	if (h->nlinks) {
 		put(&p, ", links: [{default: ");
 		put_opts(&p, h, &h->link_default, &built_in);

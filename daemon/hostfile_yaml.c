@@ -307,11 +307,20 @@ static int hosts_job(struct pxd_reader *r, const struct pxd_node *v, void *objec
 	return 0;
 }
 
-/* In the order in which they are read: links name sites. */
+static int hosts_files(struct pxd_reader *r, const struct pxd_node *v, void *object)
+{
+	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, "shared, local or the name of a site");
+
+	(void)object;
+	return rc < 0 ? rc : pxd_value_files(r->t, v->at, v->text, r->h);
+}
+
+/* In the order in which they are read: links and files name sites. */
 static const struct pxd_key hosts_keys[] = {
 	{ "job", false, hosts_job },
 	{ "sites", true, hosts_sites },
 	{ "links", false, pxd_hosts_links },
+	{ "files", false, hosts_files },
 	{ "deadlines", false, hosts_deadlines },
 };
 

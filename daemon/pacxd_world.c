@@ -16,6 +16,8 @@ int pxd_world_start(struct pxd *d, const struct px_hello *hellos)
 
 	if (hellos) {
 		w = px_world_new(d->hosts->nsites, d->self, hellos);
+		if (w)
+			w->files = d->hosts->files;
 		len = w ? px_world_put(w, NULL, 0) : PX_ENOMEM;
 		d->world.bytes = len > 0 ? malloc((size_t)len) : NULL;
 		if (!d->world.bytes || px_world_put(w, d->world.bytes, (size_t)len) != len) {

@@ -29,7 +29,7 @@
 
 struct options {
 	const char *file, *counts, *mpi, *site, *stats, *daemons, *form, *timeout, *key;
-	const char *buffer, **links; /* [nlinks] --link */
+	const char *buffer, *files, **links; /* [nlinks] --link */
 	int nlinks;
 	bool env, label, check, verbose;
 	char **program;
@@ -48,6 +48,7 @@ static const char usage_text[] =
 	"      --form W         start as mpmd (default) or single executable\n"
 	"      --link TEXT      with -n: options of all links, such as 'streams: 4, compress: none'\n"
 	"      --buffer SIZE    with -n: memory of each relay daemon, such as 256MiB\n"
+	"      --files WHERE    with -n: where MPI files are: shared, local or a site\n"
 	"      --key FILE       the job's key (made by pacxctl keygen), when not all sites get it from "
 	"pacxrun\n"
 	"      --site NAME      start only this site of the hostfile\n"
@@ -85,6 +86,7 @@ static int options_read(int argc, char **argv, struct options *o)
 		TIMEOUT,
 		LINK,
 		BUFFER,
+		FILES,
 		KEY,
 		VERSION,
 		HELP
@@ -102,6 +104,7 @@ static int options_read(int argc, char **argv, struct options *o)
 		{ "timeout", required_argument, NULL, TIMEOUT },
 		{ "link", required_argument, NULL, LINK },
 		{ "buffer", required_argument, NULL, BUFFER },
+		{ "files", required_argument, NULL, FILES },
 		{ "key", required_argument, NULL, KEY },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "version", no_argument, NULL, VERSION },
@@ -154,6 +157,9 @@ static int options_read(int argc, char **argv, struct options *o)
 		case BUFFER:
 			o->buffer = optarg;
 			break;
+		case FILES:
+			o->files = optarg;
+			break;
 		case KEY:
 			o->key = optarg;
 			break;
@@ -174,9 +180,10 @@ static int options_read(int argc, char **argv, struct options *o)
 		fprintf(stderr, "pacxrun: give either -f HOSTFILE or -n A+B; see pacxrun --help\n");
 		return PX_EINVAL;
 	}
-	if (o->file && (o->nlinks || o->buffer)) {
+	if (o->file && (o->nlinks || o->buffer || o->files)) {
 		fprintf(stderr,
-			"pacxrun: --link and --buffer are for -n; a hostfile has links: and buffer:\n");
+			"pacxrun: --link, --buffer and --files are for -n; a hostfile has links:, buffer: "
+			"and files:\n");
 		return PX_EINVAL;
 	}
 	if (o->env && !o->site) {
@@ -248,7 +255,9 @@ static int hosts_from_counts(const struct options *o, struct pxd_hosts **out, ch
 			break;
 		p++;
 	}
-	rc = counts_options(h, o, why, cap);
+	rc = o->files ? pxd_value_files(&t, (struct pxd_mark){ 0, 0 }, o->files, h) : 0;
+	if (rc >= 0)
+		rc = counts_options(h, o, why, cap);
 	if (rc >= 0)
 		rc = pxd_hosts_finish(&t, h);
 	if (rc < 0)

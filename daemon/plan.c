@@ -10,6 +10,7 @@
 #include "elf_flavor.h"
 #include "plan_key.h"
 #include "quote.h"
+#include "wire/world.h"
 
 /* A growing NULL-terminated list of words; the first failure sticks. */
 struct words {
@@ -543,6 +544,10 @@ void pxd_plan_print(const struct pxd_hosts *h, const struct pxd_plan *p, FILE *f
 	fprintf(f, "job: %s\njob id: %s\nranks: %d on %d site%s\nstart deadline: %g s\n",
 		*h->job ? h->job : "(no name)", h->job_id, h->nranks, h->nsites, h->nsites == 1 ? "" : "s",
 		(double)h->deadline_start_ms / 1000);
+	fprintf(f, "files: %s\n",
+		h->files >= PX_WORLD_FILES_SITE    ? h->sites[h->files - PX_WORLD_FILES_SITE].name
+		: h->files == PX_WORLD_FILES_LOCAL ? "local"
+						   : "shared");
 	for (int i = 0; i < h->nsites; i++) {
 		const struct pxd_site *s = &h->sites[i];
 		const struct pxd_start *st = &p->starts[i];

@@ -217,22 +217,6 @@ static void say_unsupported(const char *name)
 	}
 }
 
-int px_unsupported_file(MPI_File *fh)
-{
-	say_unsupported("MPI_File_open");
-	*fh = MPI_FILE_NULL;
-#ifdef OPEN_MPI /* its File_call_errhandler takes no MPI_FILE_NULL: a handler of the user's own is not called */
-	MPI_Errhandler handler;
-
-	if (px_n.File_get_errhandler(MPI_FILE_NULL, &handler) == MPI_SUCCESS &&
-		handler == MPI_ERRORS_ARE_FATAL)
-		px_n.Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_UNSUPPORTED_OPERATION);
-#else
-	px_n.File_call_errhandler(MPI_FILE_NULL, MPI_ERR_UNSUPPORTED_OPERATION);
-#endif
-	return MPI_ERR_UNSUPPORTED_OPERATION;
-}
-
 int px_unsupported(struct px_comm *c, const char *name)
 {
 	say_unsupported(name);

@@ -63,8 +63,6 @@ uint64_t px_ctx_candidate(void);
 int px_raise(struct px_comm *c, int code);
 /* px_unsupported: raise "MPI_X is not supported on a communicator that spans sites". */
 int px_unsupported(struct px_comm *c, const char *name);
-/* px_unsupported_file: the same for MPI_File_open, whose errors belong to MPI_FILE_NULL's handler (MPI standard 14.7). */
-int px_unsupported_file(MPI_File *fh);
 
 /* px_comm_turn: collective over c: when it returns, all collectives called on c before are complete here, and a blocking native call on
  * c->native may follow (without the lock), which waits for nobody who waits for us. MPI error code. */

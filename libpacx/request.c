@@ -19,7 +19,8 @@ static struct px_map *tokens; /* native handle -> px_req; entries stay for poole
 static int live;              /* tokens that the application may hold: without any, none need be looked for */
 static struct px_req *needed; /* driven by px_progress; linked by anext */
 static int loops;             /* waiting loops entered and not left */
-static int orphans;           /* sends given up by the application that are not complete */
+static struct px_server *servers;
+static int orphans; /* sends given up by the application that are not complete */
 
 static uint64_t request_key(MPI_Request h)
 {
@@ -216,6 +217,8 @@ static bool test_one(struct px_req *r)
 
 	if (r->done)
 		return true;
+	if (r->kind == PX_TASK)
+		return r->task(r);
 	if (r->stage != PX_UNDER_WAY)
 		return false; /* a CREDIT or PULL frame moves it on */
 	if (r->native != MPI_REQUEST_NULL) {
@@ -259,6 +262,37 @@ static void put_off(void)
 		px_type_sweep();
 }
 
+void px_server_add(struct px_server *s)
+{
+	s->busy = false;
+	s->next = servers;
+	servers = s;
+}
+
+void px_server_del(struct px_server *s)
+{
+	struct px_server **p = &servers;
+
+	while (*p && *p != s)
+		p = &(*p)->next;
+	if (*p)
+		*p = s->next;
+}
+
+static bool serve_all(void)
+{
+	bool did = false;
+
+	for (struct px_server *s = servers; s; s = s->next) {
+		if (s->busy)
+			continue;
+		s->busy = true;
+		did |= s->serve(s);
+		s->busy = false;
+	}
+	return did;
+}
+
 bool px_progress(void)
 {
 	bool did = px.on && px_channel_poll();
@@ -266,6 +300,7 @@ bool px_progress(void)
 
 	if (!px_serving)
 		put_off();
+	did |= px.on && serve_all();
 	for (struct px_req *r = needed; r; r = next) {
 		next = r->anext;
 		if (r->kind == PX_COLL) {

@@ -16,7 +16,7 @@
 #include "match.h"
 #include "yield_hook.h"
 
-enum px_kind { PX_SEND, PX_RECV, PX_COLL };
+enum px_kind { PX_SEND, PX_RECV, PX_COLL, PX_TASK };
 enum px_mode { PX_STANDARD, PX_BUFFERED, PX_SYNCHRONOUS, PX_READY };
 
 /* Payload segments on their way between this rank and a native peer (a daemon, or a local rank in collectives). */
@@ -61,15 +61,17 @@ struct px_req {
 	enum px_stage stage;
 	struct px_req *hnext; /* in the list of its destination */
 	uint64_t ctx;
-	int dst;                /* global rank */
-	unsigned flags;         /* of its frame */
-	uint16_t via;           /* gateway of the payload */
-	bool counted;           /* it is one of its destination's active long messages */
-	uint16_t depth;         /* collectives: wide-area messages in sequence, see frame.h */
-	struct px_sched *sched; /* PX_COLL */
-	struct px_req *also;    /* MPI_Isendrecv: the send, owned; complete only together */
-	void *copy;             /* MPI_Isendrecv_replace: what is sent, owned */
-	MPI_Status status;      /* valid when done */
+	int dst;                        /* global rank */
+	unsigned flags;                 /* of its frame */
+	uint16_t via;                   /* gateway of the payload */
+	bool counted;                   /* it is one of its destination's active long messages */
+	uint16_t depth;                 /* collectives: wide-area messages in sequence, see frame.h */
+	struct px_sched *sched;         /* PX_COLL */
+	bool (*task)(struct px_req *r); /* PX_TASK: looks once; true when it has set done, error and status */
+	void *job;                      /* its argument */
+	struct px_req *also;            /* MPI_Isendrecv: the send, owned; complete only together */
+	void *copy;                     /* MPI_Isendrecv_replace: what is sent, owned */
+	MPI_Status status;              /* valid when done */
 };
 
 /* px_duty (comm_find.h): posted receives for other sites, running collectives and windowed transfers: while it
@@ -98,6 +100,8 @@ void px_req_detach(struct px_req *r);
 extern int px_types_held;
 void px_req_hold_types(struct px_req *r);
 void px_req_drop_types(struct px_req *r);
+/* px_req_cancel: of a receive: true when it is now complete, cancelled or not; false: it has matched and goes on. */
+bool px_req_cancel(struct px_req *r);
 /* px_req_unpost: take a receive out of its posted queue. */
 void px_req_unpost(struct px_req *r);
 /* px_req_native_done: the local half of r has completed with this native status and result. */
@@ -112,6 +116,16 @@ void px_buffered_wait(void);
 /* px_req_need / px_req_rest: enter and leave the list of operations that px_progress drives. */
 void px_req_need(struct px_req *r);
 void px_req_rest(struct px_req *r);
+
+/* Somebody who answers other ranks whenever this one makes progress (io/service.c). serve looks once and never waits; true when
+ * something happened. It is not called while it runs. */
+struct px_server {
+	struct px_server *next;
+	bool (*serve)(struct px_server *s);
+	bool busy;
+};
+void px_server_add(struct px_server *s);
+void px_server_del(struct px_server *s); /* not from within serve */
 
 /* px_progress: take arrived envelopes, drive collectives and transfers. True when something happened. */
 bool px_progress(void);

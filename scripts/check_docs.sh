@@ -13,7 +13,7 @@ done >>"$bad"
 "$B/bin/pacxctl" --help | grep -oE '(^|[ ,])--[a-z]+|^ +pacxctl [a-z]+|^usage: pacxctl [a-z]+' | sed 's/.* //;s/^--//' | sort -u | while read -r word; do
 	grep -qwE "$word" daemon/pacxctl.1 || echo "pacxctl.1 does not describe $word"
 done >>"$bad"
-for key in job sites name host port bind ranks mpi exe args env daemons start links between default deadlines \
+for key in job sites files name host port bind ranks mpi exe args env daemons start links between default deadlines \
 	gateways listen buffer key streams compress security tcp congestion source_port dial proxy relay reconnect emulate latency rate; do
 	grep -qw "$key" hostfiles/pacx-hostfile.5 || echo "pacx-hostfile.5 does not describe $key"
 done >>"$bad"

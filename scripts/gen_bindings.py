@@ -9,7 +9,7 @@ bind.h:         prototypes of the bodies px_<Name> (classes `own`).
 libpacx.map:    linker version script: what leaves the library.
 
 The rules by which a body's prototype follows from the function's: the communicator becomes struct px_comm *c
-(not with `any`), counts that go with a datatype are MPI_Count, arrays are those of the int form.
+(not with `any`), a file struct px_file *f, counts that go with a datatype are MPI_Count, arrays are those of the int form.
 """
 import os
 import re
@@ -59,6 +59,10 @@ class Func:
         if self.variadic:
             return self.args
         return ", ".join(p.decl() for p in self.params) or "void"
+
+    def files(self):
+        """Its file handle as an expression, None when it takes none."""
+        return next((p.name for p in self.params if p.type == "MPI_File" and not p.array), None)
 
     def comms(self):
         return [p for p in self.params if p.type == "MPI_Comm" and not p.array]
@@ -129,6 +133,8 @@ def body(f, opts):
     for p in f.params:
         if p.type == "MPI_Comm" and not p.array and "any" not in opts:
             out.append("struct px_comm *c")
+        elif p.type == "MPI_File" and not p.array:
+            out.append("struct px_file *f")
         elif is_count(f, p):
             out.append(p.decl("MPI_Count"))
         else:
@@ -188,6 +194,8 @@ def call_body(f, small, opts):
     for p, q in zip(f.params, small.params):
         if p.type == "MPI_Comm" and not p.array:
             args.append(("native" if len(f.comms()) == 1 else "PX_MAP(%s)" % p.name) if "any" in opts else "c")
+        elif p.type == "MPI_File" and not p.array:
+            args.append("f")
         elif p.array and q.array and p.type != q.type:
             kind = vector_kind(f, p)
             guard = "sendbuf" if p.name.startswith(("send", "sdis")) and any(x.name == "sendbuf" for x in f.params) else None
@@ -240,9 +248,11 @@ def trampoline(f, funcs, cls, opts):
     elif cls == "refused" and not comms:
         b = ["if (!px_active)", f"\treturn {native_call(f)};", *void, f'return px_unsupported(NULL, "MPI_{f.name}");']
     elif f.name == "File_open":  # its I/O component is loaded in here and must be sealed, too
-        b = ["MPI_Comm native = PX_MAP(comm);", "struct px_comm *c = px_comm_find(native);", "int rc;", "", "if (PX_UNLIKELY(c))",
-             '\treturn px_unsupported_file(fh);', "if (meet(comm, native) != MPI_SUCCESS)", "\treturn MPI_ERR_OTHER;", f"rc = {native_call(f)};", "if (px_active)", "\tpx_vendor_seal();",
-             "return rc;"]
+        b = ["MPI_Comm native = PX_MAP(comm);", "struct px_comm *c = px_comm_find(native);", "int rc;", "", "if (PX_UNLIKELY(c)) {",
+             *indent(call_body(f, small, opts)), "}", "if (meet(comm, native) != MPI_SUCCESS)", "\treturn MPI_ERR_OTHER;", f"rc = {native_call(f)};",
+             "if (px_active)", "\tpx_vendor_seal();", "return rc;"]
+    elif f.files():
+        b = [f"struct px_file *f = px_file_find({f.files()});", "int rc;", "", "if (PX_LIKELY(!f))", f"\treturn {native_call(f)};", *call_body(f, small, opts)]
     elif cls == "refused":
         if len(comms) == 1:
             b = [f"MPI_Comm native = PX_MAP({comms[0].name});", "struct px_comm *c = px_comm_find(native);", "", "if (PX_LIKELY(!c))"]
@@ -309,7 +319,7 @@ def vendor_table(funcs):
 
 
 def bind_h(rows):
-    out = [HEAD, "#ifndef PX_BIND_H", "#define PX_BIND_H", "", "#include <mpi.h>", "", '#include "comm_find.h"', '#include "lock.h"', ""]
+    out = [HEAD, "#ifndef PX_BIND_H", "#define PX_BIND_H", "", "#include <mpi.h>", "", '#include "comm_find.h"', '#include "lock.h"', "", "struct px_file;", ""]
     for name, (f, cls, opts) in rows.items():
         if cls == "own" and not (name.endswith("_c") and name[:-2] in rows):
             out.append(body(f, opts) + ";")
@@ -412,7 +422,7 @@ NARROW(px_narrow_aint, MPI_Aint)
 
 def bind_c(rows, funcs):
     out = [HEAD, "#include <limits.h>", "#include <mpi.h>", "#include <stdlib.h>", "", '#include "bind.h"', '#include "comm.h"', '#include "comm_find.h"',
-           '#include "lock.h"', '#include "request.h"', '#include "topo.h"', '#include "vendor.h"', '#include "wait.h"', "", '#pragma GCC diagnostic ignored "-Wdeprecated-declarations"', ""]
+           '#include "io/file.h"', '#include "lock.h"', '#include "request.h"', '#include "topo.h"', '#include "vendor.h"', '#include "wait.h"', "", '#pragma GCC diagnostic ignored "-Wdeprecated-declarations"', ""]
     out.append(HELPERS)
     if any(n.endswith("v_c") for n in rows):
         out.append(NARROW)

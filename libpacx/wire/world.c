@@ -1,6 +1,6 @@
 /* world.c: see world.h and PROTOCOL.md, section 8.
  *
- *   0 protocol (2)  2 nsites (2)  4 self (2)  6 zero (2)  8 nranks (4)  12 per site: length (2), hello
+ *   0 protocol (2)  2 nsites (2)  4 self (2)  6 files (2)  8 nranks (4)  12 per site: length (2), hello
  */
 #include "world.h"
 
@@ -75,7 +75,7 @@ long px_world_put(const struct px_world *w, uint8_t *out, size_t cap)
 	uint8_t hello[PX_HELLO_MAX];
 	size_t at = FIXED;
 
-	if (out && cap < FIXED)
+	if ((out && cap < FIXED) || w->files < 0 || w->files >= PX_WORLD_FILES_SITE + w->nsites)
 		return PX_EINVAL;
 	for (int i = 0; i < w->nsites; i++) {
 		int n = px_hello_put(&w->site[i], hello, sizeof hello);
@@ -99,7 +99,7 @@ long px_world_put(const struct px_world *w, uint8_t *out, size_t cap)
 		px_put16(out, PX_PROTOCOL_VERSION);
 		px_put16(out + 2, (uint16_t)w->nsites);
 		px_put16(out + 4, (uint16_t)w->self);
-		px_put16(out + 6, 0);
+		px_put16(out + 6, (uint16_t)w->files);
 		px_put32(out + 8, (uint32_t)w->nranks);
 	}
 	return (long)at;
@@ -118,7 +118,8 @@ int px_world_get(const uint8_t *in, size_t len, struct px_world **w)
 		return PX_EVERSION;
 	nsites = px_get16(in + 2);
 	self = px_get16(in + 4);
-	if (len > PX_CONTROL_MAX || nsites < 1 || self >= nsites || px_get16(in + 6) != 0)
+	if (len > PX_CONTROL_MAX || nsites < 1 || self >= nsites ||
+		px_get16(in + 6) >= PX_WORLD_FILES_SITE + nsites)
 		return PX_EPROTO;
 	/* The smallest hello bounds the number of sites by what is there, before memory is asked for. */
 	if ((len - FIXED) / 2 < (size_t)nsites)
@@ -160,8 +161,10 @@ int px_world_get(const uint8_t *in, size_t len, struct px_world **w)
 	}
 	got = px_world_new(nsites, self, hellos);
 	rc = got ? 0 : PX_ENOMEM;
-	if (got)
+	if (got) {
+		got->files = px_get16(in + 6);
 		*w = got;
+	}
 out:
 	free(hellos);
 	return rc;

@@ -8,10 +8,14 @@
 
 #include "hello.h"
 
+/* The hostfile's `files:`. */
+enum px_world_files { PX_WORLD_FILES_SHARED, PX_WORLD_FILES_LOCAL, PX_WORLD_FILES_SITE };
+
 struct px_world {
 	int nsites;
 	int self;              /* this site's index */
 	int nranks;            /* application ranks of all sites */
+	int files;             /* where MPI_File_open finds files: enum px_world_files, or that plus a site */
 	struct px_hello *site; /* [nsites] */
 	int *base;             /* [nsites + 1]: first global rank of a site; base[nsites] = nranks */
 };

@@ -20,7 +20,7 @@ CONFIGS = ["4:openmpi", "4:mpich", "3+3:openmpi+mpich", "3+2:mpich+openmpi", "2+
 # What the ways of making progress differ in.
 PROGRESS = {"collectives", "comms", "icollectives", "pending", "progress", "p2p_any", "requests", "storm", "threads", "threads_make"}
 # Programs with arguments of their own, or that end on purpose with another status, have their own tests.
-SEPARATE = {"abort", "stdin_rank0"}
+SEPARATE = {"abort", "stdin_rank0", "files_local"}
 
 
 def programs(build):

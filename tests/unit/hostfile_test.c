@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "hostfile.h"
+#include "wire/world.h"
 
 #define AB    "sites: [{name: a, ranks: 1}, {name: b, ranks: 1}]\nlinks:\n"
 #define PROXY "socks5://host:port or http://host:port, with user:password@ before the host if need be"
@@ -51,6 +52,8 @@ static const struct {
 	{ "sites: [{name: a, ranks: 1}]\ndeadlines: {strat: 12s}\n",
 		"F:2:13: found the unknown key 'strat', expected a key of deadlines (the nearest is "
 		"'start')" },
+	{ "sites: [{name: a, ranks: 1}]\nfiles: b\n",
+		"F:2:8: found 'b', expected shared, local or the name of a site" },
 	{ "sites:\n\t- name: a\n", "F:2:1: found a tab in the indentation, expected spaces" },
 	{ "sites:\n  - name: a\n\tranks: 1\n", "F:3:1: found a tab in the indentation, expected spaces" },
 	{ "a: &x [1]\nb: *x\n", "F:1:4: found the anchor '&x', expected plain values (anchors and aliases "
@@ -510,6 +513,27 @@ TEST(gateways_take_what_they_lack_from_the_site)
 	pxd_hosts_free(h);
 }
 
+static int files_of(const char *text)
+{
+	struct pxd_hosts *h = parse(text);
+	int files = h ? h->files : -1;
+
+	pxd_hosts_free(h);
+	return files;
+}
+
+TEST(files_are_shared_on_one_machine_and_at_the_first_site_of_several)
+{
+	CHECK_INT(files_of("sites: [{name: a, ranks: 1}, {name: b, ranks: 2}]"), PX_WORLD_FILES_SHARED);
+	CHECK_INT(files_of("sites: [{name: a, ranks: 1, host: h, port: 1}, {name: b, ranks: 2, host: i, "
+			   "port: 2}]"),
+		PX_WORLD_FILES_SITE);
+	CHECK_INT(files_of("sites: [{name: a, ranks: 1}, {name: b, ranks: 2}]\nfiles: local"),
+		PX_WORLD_FILES_LOCAL);
+	CHECK_INT(files_of("files: b\nsites: [{name: a, ranks: 1}, {name: b, ranks: 2}]"),
+		PX_WORLD_FILES_SITE + 1);
+}
+
 TEST(local_sites_get_any_port_and_jobs_with_a_manual_one_fixed_ports)
 {
 	struct pxd_hosts *h = parse("sites: [{name: a, ranks: 1}, {name: b, ranks: 2}]");
@@ -575,7 +599,8 @@ TEST(plan_reads_back_as_the_same_job)
 		"     dial: c, proxy: \"http://a:b:c@h:3\", relay: r:1, reconnect: 1.5s,\n"
 		"     emulate: {latency: 1.5ms, rate: 3kbit/s}}\n"
 		"  - {between: [\"10\", d]}\n"
-		"deadlines: {start: 1500ms}\n");
+		"deadlines: {start: 1500ms}\n"
+		"files: \"10\"\n");
 	struct pxd_hosts *again;
 	const struct pxd_link_opts *o;
 	char *plan, *plan2;
@@ -593,6 +618,7 @@ TEST(plan_reads_back_as_the_same_job)
 	CHECK_INT(again->sites[0].bind_port, 8);
 	CHECK_STR(again->sites[1].host, "fe80::1%eth0");
 	CHECK_INT(again->deadline_start_ms, 1500);
+	CHECK_INT(again->files, h->files);
 	CHECK(again->sites[0].daemons_first);
 	REQUIRE_INT(again->sites[2].ngateways, 2);
 	CHECK_STR(again->sites[2].gateways[1].bind_host, "::1");

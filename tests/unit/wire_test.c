@@ -301,6 +301,9 @@ TEST(world_survives_the_wire)
 		h[i] = example(i, N, 1 + (uint32_t)(test_random() % 1000));
 	w = px_world_new(N, 7, h);
 	REQUIRE(w != NULL);
+	w->files = PX_WORLD_FILES_SITE + N;
+	CHECK_INT(px_world_put(w, NULL, 0), PX_EINVAL);
+	w->files--;
 	n = px_world_put(w, NULL, 0);
 	REQUIRE(n > 0);
 	mem = malloc((size_t)n);
@@ -310,6 +313,7 @@ TEST(world_survives_the_wire)
 	CHECK_INT(px_world_put(w, mem, (size_t)n), n);
 	REQUIRE_INT(px_world_get(mem, (size_t)n, &got), 0);
 	CHECK(got->self == 7 && got->nsites == N && got->nranks == w->nranks);
+	CHECK_INT(got->files, PX_WORLD_FILES_SITE + N - 1);
 	CHECK(memcmp(got->base, w->base, (N + 1) * sizeof *w->base) == 0);
 	CHECK_STR(got->site[99].name, "site99");
 	CHECK_INT(px_world_put(got, cut, (size_t)n), n);

@@ -114,7 +114,7 @@ static void show_world(const uint8_t *in, size_t len)
 		printf("%s\n", word(rc));
 		return;
 	}
-	printf("ok nsites=%d self=%d nranks=%d", w->nsites, w->self, w->nranks);
+	printf("ok nsites=%d self=%d nranks=%d files=%d", w->nsites, w->self, w->nranks, w->files);
 	for (int i = 0; i < w->nsites; i++) {
 		printf(" ; ");
 		print_hello(&w->site[i]);

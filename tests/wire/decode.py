@@ -145,9 +145,9 @@ def hello(data):
 
 def world(data):
     need(len(data) >= 12, "short")
-    protocol, nsites, self_, zero, nranks = struct.unpack("<4HI", data[:12])
+    protocol, nsites, self_, files, nranks = struct.unpack("<4HI", data[:12])
     need(protocol == 1, "version")
-    need(len(data) <= CONTROL_MAX and nsites >= 1 and self_ < nsites and zero == 0)
+    need(len(data) <= CONTROL_MAX and nsites >= 1 and self_ < nsites and files < 2 + nsites)
     need(len(data) >= 12 + 2 * nsites, "short")
     at, hellos = 12, []
     for i in range(nsites):
@@ -163,7 +163,7 @@ def world(data):
         at += 2 + n
     need(at == len(data))
     need(sum(h["nranks"] for h in hellos) == nranks <= RANK_MAX)
-    return self_, nranks, hellos
+    return self_, nranks, files, hellos
 
 
 def show_frame(f):
@@ -181,8 +181,8 @@ def show_hello(h):
 
 
 def show_world(w):
-    self_, nranks, hellos = w
-    head = f"nsites={len(hellos)} self={self_} nranks={nranks}"
+    self_, nranks, files, hellos = w
+    head = f"nsites={len(hellos)} self={self_} nranks={nranks} files={files}"
     return " ; ".join([head] + [show_hello(h) for h in hellos])
 
 

@@ -1,0 +1,27 @@
+#!/bin/sh
+# MPI files that are not shared: carried to the first or another site, of either vendor; or one at each site, which has what
+# the ranks there have written, and nothing of the others.
+. "$(dirname "$0")/lib.sh"
+need mpicc.openmpi libopenmpi-dev
+need mpicc.mpich libmpich-dev
+
+run left -n 2+1 --mpi openmpi+mpich --files left -- "$B/{mpi}/tests/files" "$tmp"
+expect left ' checks, 0 failed'
+run right -n 2+2 --mpi openmpi+mpich --files right -- "$B/{mpi}/tests/files" "$tmp"
+expect right ' checks, 0 failed'
+run slow -n 1+2+1 --mpi openmpi --files site2 --link 'emulate: {latency: 5ms}' -- "$B/{mpi}/tests/files" "$tmp"
+expect slow ' checks, 0 failed'
+mkdir "$tmp/at" "$tmp/at/left" "$tmp/at/right"
+run local -n 2+2 --mpi openmpi+mpich --files local -- "$B/{mpi}/tests/files_local" "$tmp/at/{site}/data"
+expect local ' checks, 0 failed'
+python3 - "$tmp" <<'END' || exit 1
+import array, sys
+size, n = 4, 100
+for site, ranks in ("left", {0, 1}), ("right", {2, 3}):
+    got = array.array("i")
+    got.frombytes(open(f"{sys.argv[1]}/at/{site}/data", "rb").read())
+    got.extend([0] * (size * (n + 1) - len(got)))
+    want = [i + 1 if i % size in ranks else 0 for i in range(size * (n + 1))]
+    if list(got) != want:
+        sys.exit(f"{site}: not what ranks {ranks} have written")
+END
