@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "hostfile_text.h"
+#include "proof.h"
 
 static const char usage_text[] =
 	"usage: pacxctl status [--json] [JOB]            what the relay daemons of this machine are doing\n"
@@ -25,6 +26,7 @@ static const char usage_text[] =
 	"       pacxctl answer -f HOSTFILE [options]     answer doctor and probe of other sites while no job "
 	"runs\n"
 	"       pacxctl keygen FILE                      make a key for sites that are started by hand\n"
+	"       pacxctl doorkey KEYFILE FILE             make the key for a relay's --door\n"
 	"\n"
 	"  -f, --hostfile F     the sites are described in F\n"
 	"      --site NAME      speak for this site; the default is each site with an address of this "
@@ -191,17 +193,12 @@ int pxd_ctl_tls(struct pxd_ctl *c, int self, struct pxd_tls_ctx **out, bool *key
 	return rc;
 }
 
-static int keygen(int argc, char **argv)
+/* key_file_put: into a new file that nobody else can read. 0, or an exit status after a message. */
+static int key_file_put(const char *path, const uint8_t key[PXD_KEY_SIZE])
 {
-	uint8_t key[PXD_KEY_SIZE];
 	char text[PXD_KEY_TEXT + 1];
-	const char *path = argc == 2 && argv[1][0] ? argv[1] : NULL;
-	int fd, rc;
+	int fd, rc = 0;
 
-	if (!path) {
-		fprintf(stderr, "pacxctl: keygen needs the name of one file; see pacxctl --help\n");
-		return PXD_CTL_USAGE;
-	}
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0) {
 		fprintf(stderr, "pacxctl: %s: %s\n", path,
@@ -210,26 +207,68 @@ static int keygen(int argc, char **argv)
 					: strerror(errno));
 		return PXD_CTL_WRONG;
 	}
-	rc = pxd_key_make(key);
-	if (rc >= 0) {
-		pxd_key_text(key, text);
-		strcat(text, "\n");
-		/* fchmod: a file system may have its own idea of modes. */
-		if (fchmod(fd, 0600) < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) ||
-			fsync(fd) < 0)
-			rc = PX_EIO;
-	}
-	pxd_key_wipe(key, sizeof key);
+	pxd_key_text(key, text);
+	strcat(text, "\n");
+	/* fchmod: a file system may have its own idea of modes. */
+	if (fchmod(fd, 0600) < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) || fsync(fd) < 0)
+		rc = PX_EIO;
 	pxd_key_wipe(text, sizeof text);
 	if (close(fd) < 0 || rc < 0) {
 		fprintf(stderr, "pacxctl: %s: cannot write the key: %s\n", path, strerror(errno));
 		unlink(path);
 		return PXD_CTL_WRONG;
 	}
-	printf("%s: a new key. Copy it to each site with mode 600, and name it there with key: in the "
-	       "hostfile.\n",
-		path);
 	return 0;
+}
+
+static int keygen(int argc, char **argv)
+{
+	uint8_t key[PXD_KEY_SIZE];
+	int rc;
+
+	if (argc != 2 || !argv[1][0]) {
+		fprintf(stderr, "pacxctl: keygen needs the name of one file; see pacxctl --help\n");
+		return PXD_CTL_USAGE;
+	}
+	if (pxd_key_make(key) < 0) {
+		fprintf(stderr, "pacxctl: no random numbers are to be had: %s\n", strerror(errno));
+		return PXD_CTL_WRONG;
+	}
+	rc = key_file_put(argv[1], key);
+	pxd_key_wipe(key, sizeof key);
+	if (rc == 0)
+		printf("%s: a new key. Copy it to each site with mode 600, and name it there with key: in "
+		       "the "
+		       "hostfile.\n",
+			argv[1]);
+	return rc;
+}
+
+static int doorkey(int argc, char **argv)
+{
+	uint8_t key[PXD_KEY_SIZE], door[PXD_KEY_SIZE];
+	char why[PXD_WHY];
+	int rc = PXD_CTL_WRONG;
+
+	if (argc != 3 || !argv[1][0] || !argv[2][0]) {
+		fprintf(stderr, "pacxctl: doorkey needs a key file and the name of a new file; see pacxctl "
+				"--help\n");
+		return PXD_CTL_USAGE;
+	}
+	if (pxd_key_load(argv[1], key, why, sizeof why) < 0)
+		fprintf(stderr, "pacxctl: %s\n", why);
+	else if (pxd_proof_key(key, door) < 0)
+		fprintf(stderr, "pacxctl: cannot derive a key (OpenSSL)\n");
+	else
+		rc = key_file_put(argv[2], door);
+	pxd_key_wipe(key, sizeof key);
+	pxd_key_wipe(door, sizeof door);
+	if (rc == 0)
+		printf("%s: the key of the door for jobs with %s; it opens no link. Copy it to the relay, "
+		       "for "
+		       "--door.\n",
+			argv[2], argv[1]);
+	return rc;
 }
 
 int main(int argc, char **argv)
@@ -238,7 +277,8 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*run)(int argc, char **argv);
 	} commands[] = { { "status", pxd_ctl_status }, { "top", pxd_ctl_top }, { "doctor", pxd_ctl_doctor },
-		{ "probe", pxd_ctl_probe }, { "answer", pxd_ctl_answer }, { "keygen", keygen } };
+		{ "probe", pxd_ctl_probe }, { "answer", pxd_ctl_answer }, { "keygen", keygen },
+		{ "doorkey", doorkey } };
 	const char *names[sizeof commands / sizeof commands[0]];
 	const int n = (int)(sizeof commands / sizeof commands[0]);
 	const char *word = argc > 1 ? argv[1] : "";

@@ -5,42 +5,13 @@
  */
 #include "relay_end.h"
 
-#include <stdarg.h>
-#include <stdio.h>
+#include <netinet/in.h>
 #include <stdlib.h>
-
-#include "wait.h"
+#include <string.h>
+#include <unistd.h>
 
 #define KEEPALIVE_S 30     /* of silence until the peer is asked whether it is there */
 #define BUFFER      131072 /* bytes on their way, per direction of a pair */
-#define LOG_PER_S   0.5
-
-/* Log what others do, but not at their rate. */
-void pxd_relay_note(struct pxd_relay *r, enum px_level level, const char *fmt, ...)
-{
-	uint64_t now = px_now_ns();
-	char text[500];
-	va_list ap;
-
-	r->allowance += (double)(now - r->refilled) / 1e9 * LOG_PER_S;
-	if (r->allowance > PXD_RELAY_LOG_BURST)
-		r->allowance = PXD_RELAY_LOG_BURST;
-	r->refilled = now;
-	if (r->allowance < 1) {
-		r->unsaid++;
-		return;
-	}
-	r->allowance -= 1;
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
-	if (r->unsaid)
-		px_log(level, "%s (and %llu more such events, not shown)", text,
-			(unsigned long long)r->unsaid);
-	else
-		px_log(level, "%s", text);
-	r->unsaid = 0;
-}
 
 static void on_closed(uv_handle_t *h)
 {
@@ -50,40 +21,83 @@ static void on_closed(uv_handle_t *h)
 	free(e);
 }
 
-struct pxd_end *pxd_end_new(struct pxd_relay *r, enum pxd_end_state state, size_t cap)
+struct pxd_end *pxd_end_new(struct pxd_relay *r, enum pxd_end_state state, size_t cap, int fd)
 {
 	struct pxd_end *e = calloc(1, sizeof *e);
 
-	if (!e)
-		return NULL;
-	e->buf = malloc(cap);
-	if (!e->buf || uv_tcp_init(&r->loop, &e->tcp) < 0) {
-		free(e->buf);
+	if (e)
+		e->buf = malloc(cap);
+	if (!e || !e->buf || uv_tcp_init(&r->loop, &e->tcp) < 0) {
+		if (e)
+			free(e->buf);
 		free(e);
+		if (fd >= 0)
+			close(fd);
 		return NULL;
 	}
 	e->cap = cap;
 	e->tcp.data = e;
 	e->relay = r;
 	e->state = state;
-	e->deadline = uv_now(&r->loop) + PXD_RELAY_GREETING_MS;
+	e->since = e->heard = uv_now(&r->loop);
+	e->deadline = e->since + PXD_RELAY_REACH_MS;
 	px_list_push(&r->ends, &e->l);
 	r->nends++;
-	r->ngreeting += state == GREETING;
+	if (fd >= 0 && uv_tcp_open(&e->tcp, fd) < 0) {
+		close(fd);
+		pxd_end_drop(e, false);
+		return NULL;
+	}
 	return e;
 }
 
-void pxd_end_state(struct pxd_end *e, enum pxd_end_state state)
+static void place_leave(struct pxd_end *e)
 {
-	e->relay->ngreeting += (state == GREETING) - (e->state == GREETING);
-	e->state = state;
+	if (e->crowd)
+		pxd_crowd_leave(e->crowd, &e->place);
+	e->crowd = NULL;
+}
+
+/* Places for n more. */
+static void make_room(struct pxd_crowd *crowd, int n)
+{
+	while (crowd->n > 0 && crowd->n + n > crowd->most) {
+		struct pxd_end *out = px_list_entry(pxd_crowd_victim(crowd), struct pxd_end, place);
+
+		pxd_quiet_log(&out->relay->quiet, PX_LOG_WARN,
+			"closed a connection from %s: %d %s, and this one was drawn", out->peer, crowd->n,
+			out->state == PAIRED ? "have met" : "wait for the other site");
+		pxd_end_close(out, out->state == PAIRED);
+	}
+}
+
+bool pxd_end_place(struct pxd_end *e, struct pxd_crowd *crowd)
+{
+	place_leave(e);
+	make_room(crowd, 1);
+	if (pxd_crowd_join(crowd, &e->place, (const struct sockaddr *)&e->from) < 0)
+		return false;
+	e->crowd = crowd;
+	return true;
+}
+
+bool pxd_end_same_host(const struct pxd_end *a, const struct pxd_end *b)
+{
+	const struct sockaddr_in *a4 = (const void *)&a->from, *b4 = (const void *)&b->from;
+	const struct sockaddr_in6 *a6 = (const void *)&a->from, *b6 = (const void *)&b->from;
+
+	if (a->from.ss_family != b->from.ss_family)
+		return false;
+	if (a->from.ss_family == AF_INET6)
+		return memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof a6->sin6_addr) == 0;
+	return a4->sin_addr.s_addr == b4->sin_addr.s_addr;
 }
 
 void pxd_end_drop(struct pxd_end *e, bool reset)
 {
 	px_list_del(&e->l);
 	e->relay->nends--;
-	e->relay->ngreeting -= e->state == GREETING;
+	place_leave(e);
 	e->other = NULL;
 	/* A reset tells the site at once that the stream was cut, not ended. */
 	if (!reset || uv_tcp_close_reset(&e->tcp, on_closed) < 0)
@@ -146,19 +160,14 @@ static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
 			push(e);
 			return;
 		}
-		/* A connection without a byte is a port scan, or a test whether we live. */
-		if (e->state == GREETING && e->len > 0)
-			pxd_relay_note(e->relay, PX_LOG_WARN,
-				"lost a connection from %s before its preamble was complete", e->peer);
-		else if (e->state != GREETING)
-			px_log(PX_LOG_DEBUG, "lost %s: %s", e->peer, uv_strerror((int)n));
+		px_log(PX_LOG_DEBUG, "lost %s: %s", e->peer, uv_strerror((int)n));
 		pxd_end_close(e, e->state == PAIRED);
 		return;
 	}
 	e->len += (size_t)n;
-	if (e->state == GREETING) {
-		e->relay->greeted(e);
-	} else if (e->state == PAIRED) {
+	e->bytes += (uint64_t)n;
+	e->heard = uv_now(&e->relay->loop);
+	if (e->state == PAIRED) {
 		push(e);
 	} else if (e->len == e->cap) { /* early bytes; the rest can wait */
 		e->reading = false;
@@ -249,10 +258,11 @@ void pxd_end_pair(struct pxd_end *a, struct pxd_end *b)
 {
 	a->other = b;
 	b->other = a;
-	pxd_end_state(a, PAIRED);
-	pxd_end_state(b, PAIRED);
-	if (!pxd_end_grow(a, BUFFER) || !pxd_end_grow(b, BUFFER)) {
-		pxd_relay_note(a->relay, PX_LOG_ERROR, "out of memory for another pair of connections");
+	a->state = b->state = PAIRED;
+	make_room(&a->relay->paired, 2); /* before one of them is there and may be drawn */
+	if (!pxd_end_grow(a, BUFFER) || !pxd_end_grow(b, BUFFER) || !pxd_end_place(a, &a->relay->paired) ||
+		!pxd_end_place(b, &b->relay->paired)) {
+		pxd_quiet_log(&a->relay->quiet, PX_LOG_ERROR, "no room for another pair of connections");
 		pxd_end_close(a, true);
 		return;
 	}

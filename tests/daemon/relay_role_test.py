@@ -2,19 +2,23 @@
 """relay_role_test.py: pacxd --relay, where two sites that dial meet: pairs, streams, half-close, strangers, replaced
 connections, chains. This script plays both sites; what they say to each other is ciphertext to the relay anyway."""
 import hashlib
+import hmac
 import os
 import re
+import resource
 import select
+import signal
 import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from sites import BUILD, run  # noqa: E402
+from sites import BUILD, cpu_seconds, run  # noqa: E402
 
 SECONDS = 60  # until a test gives up
 
@@ -55,8 +59,8 @@ class Relay:
                 assert left > 0 and self.p.poll() is None, f"no '{pattern}' in:\n{self.text()}"
                 self.changed.wait(min(left, 0.5))
 
-    def dial(self, first=b""):
-        s = socket.create_connection(("127.0.0.1", self.port), SECONDS)
+    def dial(self, first=b"", source=""):
+        s = socket.create_connection(("127.0.0.1", self.port), SECONDS, (source, 0) if source else None)
         s.settimeout(SECONDS)
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         s.sendall(first)
@@ -277,8 +281,8 @@ def garbage_is_closed_and_logged_with_measure():
                + good[23:]]
         for data in bad:
             gone(r.dial(data))
-        r.wait_for("another version of PACX")
-        assert "closed a connection from 127.0.0.1:" in r.text() and "no preamble of PACX" in r.text()
+        r.wait_for("another protocol version")
+        assert "closed a connection from 127.0.0.1:" in r.text() and "no PACX preamble" in r.text()
         for _ in range(200):
             gone(r.dial(b"garbage!"))
         n = r.text().count("closed a connection")
@@ -289,14 +293,11 @@ def garbage_is_closed_and_logged_with_measure():
         talk(a, r.dial(preamble(1)))
 
 
-def silent_strangers_do_not_fill_the_door():
+def silent_strangers_are_thrown_out():
     with Relay() as r:
         a, b = r.dial(preamble(0)), r.dial(preamble(1))
-        talk(a, b)
         held = [r.dial(b"PACX") for _ in range(80)]
-        r.wait_for("and 64 came after it", 3)
-        talk(a, b)  # who is in does not notice
-        talk(r.dial(preamble(0, stream=1)), r.dial(preamble(1, stream=1)))
+        talk(a, b)
         stop = threading.Event()
 
         def drip():  # slowloris: a byte now and then does not help
@@ -313,6 +314,136 @@ def silent_strangers_do_not_fill_the_door():
         stop.set()
         t.join()
         gone(held[-1])
+
+
+def strangers(r, n, sides=(0,)):
+    """n connections with well-formed preambles of jobs that nobody has, one or both sides of each."""
+    held = []
+    for i in range(n):
+        job = os.urandom(8)
+        held += [r.dial(preamble(side, job=job, stream=i % 64)) for side in sides]
+    return held
+
+
+def strangers_that_wait_do_not_fill_it():
+    with Relay() as r:
+        a, b = r.dial(preamble(0)), r.dial(preamble(1))
+        held = strangers(r, 1200)
+        r.wait_for("1024 wait for the other site, and this one was drawn")
+        talk(a, b)  # who has met does not notice
+        for i in range(1, 5):
+            talk(r.dial(preamble(0, stream=i)), r.dial(preamble(1, stream=i)))
+        talk(a, b)
+        for s in held:
+            s.close()
+
+
+def pairs_of_strangers_do_not_fill_it():
+    with Relay() as r:
+        held = strangers(r, 550, sides=(0, 1))
+        while "512 pairs, 0 connections that wait" not in r.text():
+            r.p.send_signal(signal.SIGUSR1)
+            r.wait_for(" pairs, ", len(re.findall(" pairs, ", r.text())) + 1)
+        talk(r.dial(preamble(0)), r.dial(preamble(1)))
+        for s in held:
+            s.close()
+
+
+def it_tells_who_is_there():
+    with Relay() as r:
+        a, b = r.dial(preamble(0)), r.dial(preamble(1))
+        talk(a, b, b"12345")
+        held = strangers(r, 150)
+        r.wait_for("waits for the other site", 150)
+        r.p.send_signal(signal.SIGUSR1)
+        r.wait_for("1 pairs, 150 connections that wait for the other site, 0 that wait for their preamble")
+        job = hashlib.sha256(b"j").hexdigest()[:32]
+        ends = [re.escape("%s:%d" % s.getsockname()) for s in (a, b)]
+        r.wait_for(f"job {job}: link of site 0 -> site 1, gateways 0 -> 0, stream 0: {ends[0]} and {ends[1]}, for \\d+ s, "
+                   "5 bytes there and 5 back")
+        assert len(re.findall("waits for the other site, for", r.text())) == 100, r.text()
+        talk(a, b)
+        for s in held:
+            s.close()
+
+
+def it_serves_the_jobs_it_is_told():
+    served, other = b"served", b"other"
+    with Relay("--job", served.decode(), "--job", hashlib.sha256(b"too").hexdigest()[:32]) as r:
+        for job in (served, b"too"):
+            talk(r.dial(preamble(0, job=job)), r.dial(preamble(1, job=job)))
+        gone(r.dial(preamble(0, job=other)))
+        r.wait_for("it is of a job that is not served here")
+
+
+def hkdf(key, info):
+    prk = hmac.digest(bytes(32), key, "sha256")
+    return hmac.digest(prk, info + b"\1", "sha256")
+
+
+def proved(key, number, *args, **kw):
+    said = preamble(*args, **kw)[:40] + struct.pack("<Q", number)
+    return said + hmac.digest(hkdf(key, b"pacx1 door"), said, "sha256")[:16]
+
+
+def it_serves_who_proves_the_key_of_its_door():
+    """And then a live pair is not disturbed by who knows the job, nor by what was said before."""
+    with tempfile.TemporaryDirectory() as d:
+        subprocess.run([f"{BUILD}/bin/pacxctl", "keygen", d + "/key"], check=True, capture_output=True)
+        subprocess.run([f"{BUILD}/bin/pacxctl", "doorkey", d + "/key", d + "/door"], check=True, capture_output=True)
+        with open(d + "/key") as f:
+            key = bytes.fromhex(f.read())
+        with open(d + "/door") as f:
+            assert bytes.fromhex(f.read()) == hkdf(key, b"pacx1 door")
+        assert os.stat(d + "/door").st_mode & 0o777 == 0o600
+        with Relay("--door", d + "/door") as r:
+            first = proved(key, 1000, 0)
+            a, b = r.dial(first), r.dial(proved(key, 7, 1))
+            talk(a, b)
+            for said in (first, preamble(0), proved(bytes(32), 2000, 0), proved(key, 999, 0), preamble(1, tls=0)):
+                gone(r.dial(said))
+                talk(a, b)
+            r.wait_for("it does not prove the key")
+            again = r.dial(proved(key, 1001, 0))
+            gone(a)
+            gone(b)
+            talk(again, r.dial(proved(key, 8, 1)))
+        p = subprocess.run([f"{BUILD}/bin/pacxd", "--relay", "0", "--door", d + "/none"], capture_output=True, text=True, timeout=SECONDS)
+        assert p.returncode == 2 and "--door: key file" in p.stderr, p
+
+
+def a_live_pair_is_not_broken_up_from_another_address():
+    with Relay() as r:
+        a, b = r.dial(preamble(0)), r.dial(preamble(1))
+        talk(a, b)
+        rival = r.dial(preamble(0), source="127.0.0.2")
+        r.wait_for("127.0.0.2:\\d+ has to wait: a pair of this stream lives, from another address")
+        talk(a, b)
+        again = r.dial(preamble(0))  # from its own it is
+        gone(a)
+        gone(b)
+        talk(again, r.dial(preamble(1)))
+        rival.close()
+
+
+def door_without_descriptors_rests():
+    with Relay() as r:
+        a, b = r.dial(preamble(0)), r.dial(preamble(1))
+        talk(a, b)
+        _, hard = resource.prlimit(r.p.pid, resource.RLIMIT_NOFILE)
+        used = max(int(n) for n in os.listdir(f"/proc/{r.p.pid}/fd")) + 1
+        resource.prlimit(r.p.pid, resource.RLIMIT_NOFILE, (used, hard))
+        held = [r.dial(preamble(0, stream=i)) for i in range(1, 20)]
+        r.wait_for("cannot accept a connection: Too many open files; trying again")
+        before, began = cpu_seconds(r.p.pid), time.monotonic()
+        time.sleep(1)  # not to synchronise: how busy it is
+        busy = (cpu_seconds(r.p.pid) - before) / (time.monotonic() - began)
+        assert busy < 0.5, f"{busy:.2f} of a core"
+        talk(a, b)
+        resource.prlimit(r.p.pid, resource.RLIMIT_NOFILE, (hard, hard))
+        talk(held[0], r.dial(preamble(1, stream=1)))
+        for s in held:
+            s.close()
 
 
 def the_newest_of_a_side_replaces_an_older_one():
@@ -418,8 +549,8 @@ def chain_of_two():
             b.close()
         transfer([(r1.dial(preamble(0, stream=i)), r2.dial(preamble(1, stream=i))) for i in range(20, 28)], 2_000_003)
         gone(r1.dial(b"garbage that does not get far"))
-        r1.wait_for("no preamble of PACX")
-        assert "no preamble" not in r2.text()
+        r1.wait_for("no PACX preamble")
+        assert "no PACX preamble" not in r2.text()
 
 
 def next_relay_may_come_later():
@@ -459,10 +590,14 @@ def main():
         print("pacxd has not been built")
         return 77
     only = sys.argv[1:]
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     run([(t.__name__, t) for t in (
         they_meet_in_either_order, preamble_in_pieces, only_what_belongs_together_meets, sixteen_pairs_at_once,
         half_close_leaves_the_other_way_open, a_cut_side_cuts_the_other, a_reader_that_stops_holds_back_its_writer_only,
-        early_bytes_are_bounded_and_arrive, garbage_is_closed_and_logged_with_measure, silent_strangers_do_not_fill_the_door,
+        early_bytes_are_bounded_and_arrive, garbage_is_closed_and_logged_with_measure, silent_strangers_are_thrown_out,
+        strangers_that_wait_do_not_fill_it, pairs_of_strangers_do_not_fill_it, it_tells_who_is_there, it_serves_the_jobs_it_is_told,
+        it_serves_who_proves_the_key_of_its_door, a_live_pair_is_not_broken_up_from_another_address, door_without_descriptors_rests,
         the_newest_of_a_side_replaces_an_older_one, who_comes_again_breaks_the_old_pair, both_sides_come_again_many_times,
         who_is_lost_while_waiting_is_forgotten, waiting_ends, disagreement_on_tls_is_told, chain_of_two,
         next_relay_may_come_later, a_relay_that_ends_cuts_all_and_another_takes_over, wrong_arguments_are_told)
