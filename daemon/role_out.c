@@ -451,6 +451,7 @@ static void out_farewell(struct pxd *d, const char *why)
 
 	for (int i = 0; o && !o->aborted && i < d->hosts->nsites; i++)
 		pxd_path_say_abort(&o->path[i], 0, d->code, why);
+	pxd_handoff_close(&o->handoff); /* nothing of it stays in the run directory */
 }
 
 /* The path that a handshake is about, or NULL. */
