@@ -267,6 +267,13 @@ enum px_flavor pxd_flavor_of(const char *path)
 	return found;
 }
 
+static bool can_run(const char *file)
+{
+	struct stat st;
+
+	return access(file, X_OK) == 0 && stat(file, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 int pxd_path_find(const char *name, char *buf, size_t cap)
 {
 	const char *path = getenv("PATH");
@@ -274,17 +281,15 @@ int pxd_path_find(const char *name, char *buf, size_t cap)
 	if (strchr(name, '/')) {
 		int n = snprintf(buf, cap, "%s", name);
 
-		return n > 0 && (size_t)n < cap && access(buf, X_OK) == 0 ? 0 : PX_EINVAL;
+		return n > 0 && (size_t)n < cap && can_run(buf) ? 0 : PX_EINVAL;
 	}
 	if (!path)
 		path = "/usr/local/bin:/usr/bin:/bin";
 	while (*path && *name) {
 		size_t n = strcspn(path, ":");
 		int w = snprintf(buf, cap, "%.*s%s%s", (int)n, path, n ? "/" : "", name);
-		struct stat st;
 
-		if (w > 0 && (size_t)w < cap && access(buf, X_OK) == 0 && stat(buf, &st) == 0 &&
-			S_ISREG(st.st_mode))
+		if (w > 0 && (size_t)w < cap && can_run(buf))
 			return 0;
 		path += n + (path[n] == ':');
 	}

@@ -175,6 +175,26 @@ static void status_make(void *arg, struct px_buf *b)
 	px_buf_append(b, "}", 1);
 }
 
+/* The start command has started another number of ranks than the hostfile says. */
+static int ranks_refuse(struct pxd *d, int index)
+{
+	int want = d->hosts->sites[d->self].ranks;
+	const char *form = getenv("PACX_FORM");
+	bool counted = form && strcmp(form, "single") == 0 && d->map.nranks + 2 * d->map.gateways == want;
+
+	/* One speaks for all: the first out-daemon's Abort ends the others, too. */
+	if (index != 0)
+		sleep(5);
+	pxd_fail(d, PXD_EXIT_CONFIG,
+		"site %s was started with %d application ranks, but the hostfile says %d%s",
+		pxd_site_name(d, d->self), d->map.nranks, want,
+		counted ? ": the daemons are among the processes of {app}; write -np {procs} {app}, or -np "
+			  "{ranks} {app} : "
+			  "-np {daemons} {pacxd}"
+			: "");
+	return PX_ERANKS;
+}
+
 /* From the native Init to an open role. 0 or PX_E..., after pxd_fail. */
 static int daemon_open(struct pxd *d)
 {
@@ -206,13 +226,8 @@ static int daemon_open(struct pxd *d)
 	rc = tls_open(d);
 	if (rc < 0)
 		return rc;
-	/* One speaks for all: the first out-daemon's Abort ends the in-daemon, too. */
-	if (index == 0 && d->map.nranks != d->hosts->sites[d->self].ranks) {
-		pxd_fail(d, PXD_EXIT_CONFIG,
-			"site %s was started with %d application ranks, but the hostfile says %d",
-			pxd_site_name(d, d->self), d->map.nranks, d->hosts->sites[d->self].ranks);
-		return PX_ERANKS;
-	}
+	if (d->map.nranks != d->hosts->sites[d->self].ranks)
+		return ranks_refuse(d, index);
 	hello_make(d);
 	d->role = index % 2 == 0 ? &pxd_role_out : &pxd_role_in;
 	rc = d->role->open(d);

@@ -374,8 +374,13 @@ static int site_ports(struct pxd_hosts *h, struct pxd_site *s, const struct opti
 		if (!s->manual && !s->start && (!o->site || strcmp(o->site, s->name) == 0) &&
 			!host_is_here(s->gateways[g].bind_host))
 			return fail_at(h, s->at,
-				"is not on this machine and has no start command; expected "
-				"start: \"ssh ...\" or start: manual",
+				o->site ? "is to be started here, but this machine has no address of its "
+					  "host:; "
+					  "if the others reach it through a NAT or a forwarded port, "
+					  "expected bind: with "
+					  "an address of this machine"
+					: "is not on this machine and has no start command; expected "
+					  "start: \"ssh ...\" or start: manual",
 				s->name, why, cap);
 		if (s->gateways[g].port != 0)
 			continue;

@@ -1,16 +1,17 @@
 /* plan.c: see plan.h. */
 #include "plan.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "elf_flavor.h"
 #include "plan_key.h"
 #include "quote.h"
-#include "wire/world.h"
 
 /* A growing NULL-terminated list of words; the first failure sticks. */
 struct words {
@@ -63,12 +64,6 @@ static void words_add_replaced(struct words *w, const char *text, const struct p
 	free(copy);
 }
 
-/* daemons_of: an out- and an in-daemon for each gateway. */
-static int daemons_of(const struct pxd_site *s)
-{
-	return 2 * s->ngateways;
-}
-
 static const char *site_exe(const struct pxd_site *s, const struct pxd_plan_options *o)
 {
 	return s->exe ? s->exe : o->program ? o->program[0] : NULL;
@@ -116,7 +111,7 @@ int pxd_plan_flavors(struct pxd_hosts *h, const struct pxd_plan_options *o, char
 	return 0;
 }
 
-static const char *mpirun_find(enum px_flavor mpi)
+const char *pxd_plan_mpirun(enum px_flavor mpi)
 {
 	static const char *const openmpi[] = { "mpirun.openmpi", "mpirun", NULL };
 	static const char *const mpich[] = { "mpirun.mpich", "mpiexec.hydra", "mpirun", NULL };
@@ -129,11 +124,34 @@ static const char *mpirun_find(enum px_flavor mpi)
 	return NULL;
 }
 
+/* exe_wrong: why pxd_path_find has not found this program. */
+static void exe_wrong(const struct pxd_site *s, const char *file, char *why, size_t cap)
+{
+	char text[PXD_WHY];
+	struct stat st;
+
+	if (stat(file, &st) < 0 && !strchr(file, '/'))
+		snprintf(text, sizeof text, "there is no such program in PATH, nor a file here");
+	else if (stat(file, &st) < 0)
+		snprintf(text, sizeof text, "%s", strerror(errno));
+	else if (S_ISDIR(st.st_mode))
+		snprintf(text, sizeof text, "it is a directory");
+	else if (!S_ISREG(st.st_mode))
+		snprintf(text, sizeof text, "it is no regular file");
+	else if (access(file, X_OK) < 0)
+		snprintf(text, sizeof text,
+			"it is not executable (chmod +x '%s', or is it to be run by an interpreter?)", file);
+	else /* without a slash it is looked for in PATH */
+		snprintf(text, sizeof text, "it is not in PATH; there is one here, for which write ./%s",
+			file);
+	snprintf(why, cap, "site '%s': cannot run the program '%s': %s", s->name, file, text);
+}
+
 /* start_default: the start command of a site on this machine. */
 static int start_default(
 	const struct pxd_site *s, const struct pxd_plan_options *o, char **out, char *why, size_t cap)
 {
-	const char *mpirun = mpirun_find(s->mpi), *exe = site_exe(s, o);
+	const char *mpirun = pxd_plan_mpirun(s->mpi), *exe = site_exe(s, o);
 	char options[128] = "", contexts[128], path[4096];
 	struct words checked = { 0 };
 	bool found;
@@ -156,8 +174,7 @@ static int start_default(
 		return PX_ECONF;
 	}
 	if (!found)
-		snprintf(why, cap, "site '%s': cannot run the program '%s': no such executable file", s->name,
-			checked.failed ? exe : checked.list[0]);
+		exe_wrong(s, checked.failed ? exe : checked.list[0], why, cap);
 	words_fini(&checked);
 	if (!found)
 		return PX_ECONF;
@@ -166,7 +183,7 @@ static int start_default(
 		char target[32] = "";
 
 		if (first_stdin)
-			snprintf(target, sizeof target, " --stdin %d", daemons_of(s));
+			snprintf(target, sizeof target, " --stdin %d", pxd_plan_daemons(s));
 		snprintf(options, sizeof options, " --oversubscribe --bind-to none%s%s",
 			geteuid() == 0 ? " --allow-run-as-root" : "", target);
 	}
@@ -315,8 +332,8 @@ static int command_fill(const struct pxd_plan_options *o, struct pxd_start *st, 
 		words_add(&app, "%s", args.list[i]);
 	app_wrap(&app);
 	words_add(&ranks, "%d", s->ranks);
-	words_add(&daemons, "%d", daemons_of(s));
-	words_add(&procs, "%d", s->ranks + daemons_of(s));
+	words_add(&daemons, "%d", pxd_plan_daemons(s));
+	words_add(&procs, "%d", s->ranks + pxd_plan_daemons(s));
 	words_add(&libw, "%s", lib);
 	words_add(&guard, "%s/bin/pacxrun", prefix);
 	words_add(&guard, "--guard");
@@ -488,182 +505,4 @@ void pxd_plan_free(struct pxd_plan *p)
 	}
 	free(p->starts);
 	free(p);
-}
-
-static void print_gate(const struct pxd_site *s, int gateway, FILE *f)
-{
-	const struct pxd_gateway *g = &s->gateways[gateway];
-
-	if (!s->listen) {
-		if (gateway == 0)
-			fprintf(f, "  it dials and does not listen\n");
-		return;
-	}
-	fprintf(f, "  others dial %s port %d", g->host, g->port);
-	if (strcmp(g->host, g->bind_host) != 0 || g->port != g->bind_port)
-		fprintf(f, ", it listens on %s port %d", g->bind_host, g->bind_port);
-	fprintf(f, g->port ? "\n" : " (any free one)\n");
-}
-
-/* print_link: a link's options in one line, as they are written in a hostfile. */
-static void print_link(const struct pxd_hosts *h, const struct pxd_link_opts *o, FILE *f)
-{
-	static const char *const codec[] = { "none", "auto", "zlib", "lz4", "zstd" };
-
-	if (o->streams)
-		fprintf(f, "  streams: %d", o->streams);
-	else
-		fprintf(f, "  streams: auto");
-	fprintf(f, ", compress: %s", codec[o->compress]);
-	if (o->compress_level)
-		fprintf(f, ":%d", o->compress_level);
-	fprintf(f, ", security: %s, reconnect: %gs", o->plain ? "none" : "tls",
-		(double)o->reconnect_ms / 1000);
-	if (o->congestion)
-		fprintf(f, ", congestion: %s", o->congestion);
-	if (o->source_port)
-		fprintf(f, ", source_port: %d", o->source_port);
-	if (o->dial || o->dialer >= 0)
-		fprintf(f, ", dial: %s", o->dial ? o->dial : h->sites[o->dialer].name);
-	if (o->proxy) { /* without user and password */
-		const char *at = strrchr(o->proxy, '@'), *host = strstr(o->proxy, "://") + 3;
-
-		fprintf(f, ", proxy: %.*s%s", (int)(host - o->proxy), o->proxy, at ? at + 1 : host);
-	}
-	if (o->relay)
-		fprintf(f, ", relay: %s", o->relay);
-	if (o->emulate_latency_us)
-		fprintf(f, ", latency: %gms", (double)o->emulate_latency_us / 1000);
-	if (o->emulate_rate > 0)
-		fprintf(f, ", rate: %gMB/s", o->emulate_rate / 1e6);
-	fputc('\n', f);
-}
-
-void pxd_plan_print(const struct pxd_hosts *h, const struct pxd_plan *p, FILE *f)
-{
-	fprintf(f, "job: %s\njob id: %s\nranks: %d on %d site%s\nstart deadline: %g s\n",
-		*h->job ? h->job : "(no name)", h->job_id, h->nranks, h->nsites, h->nsites == 1 ? "" : "s",
-		(double)h->deadline_start_ms / 1000);
-	fprintf(f, "files: %s\n",
-		h->files >= PX_WORLD_FILES_SITE    ? h->sites[h->files - PX_WORLD_FILES_SITE].name
-		: h->files == PX_WORLD_FILES_LOCAL ? "local"
-						   : "shared");
-	for (int i = 0; i < h->nsites; i++) {
-		const struct pxd_site *s = &h->sites[i];
-		const struct pxd_start *st = &p->starts[i];
-
-		fprintf(f, "\nsite %s: ranks %d-%d, %s, daemons %s, %s\n", s->name, s->base,
-			s->base + s->ranks - 1, pxd_flavor_title(s->mpi), s->daemons_first ? "first" : "last",
-			st->form == PXD_FORM_SINGLE ? "single executable" : "MPMD");
-		for (int g = 0; g < s->ngateways; g++)
-			print_gate(s, g, f);
-		if (s->buffer != PXD_BUFFER_DEFAULT)
-			fprintf(f, "  buffer %g MiB\n", (double)s->buffer / 1048576);
-		if (s->key)
-			fprintf(f, "  key in %s\n", s->key);
-		if (st->command)
-			fprintf(f, "  start: %s\n", st->command);
-		else
-			fprintf(f, "  start: %s\n", s->manual ? "by hand" : "by somebody else");
-	}
-	for (int i = 0; i < h->nlinks; i++) {
-		const struct pxd_link *l = &h->links[i];
-
-		if (l->a < 0)
-			fprintf(f, "\nlinks: default\n");
-		else
-			fprintf(f, "\nlink %s - %s\n", h->sites[l->a].name, h->sites[l->b].name);
-		print_link(h, &l->o, f);
-	}
-}
-
-/* print_quoted: NAME=VALUE with the value quoted for a shell. */
-static void print_quoted(const char *pair, FILE *f)
-{
-	const char *eq = strchr(pair, '=');
-	struct px_buf b = { 0 };
-
-	if (eq && pxd_quote_word(&b, eq + 1) >= 0 && px_buf_append(&b, "", 1) >= 0)
-		fprintf(f, "export %.*s=%s\n", (int)(eq - pair), pair, (const char *)px_buf_data(&b));
-	px_buf_fini(&b);
-}
-
-/* Open MPI takes the environment to other nodes only by name. */
-static void print_names(const struct pxd_start *s, FILE *f)
-{
-	for (int i = 0; i < s->nenv && s->site->mpi != PX_MPI_MPICH; i++)
-		fprintf(f, " -x %.*s", (int)strcspn(s->env[i], "="), s->env[i]);
-}
-
-/* The daemon lies beside the library that is preloaded. */
-static void print_daemon(const struct pxd_start *s, FILE *f)
-{
-	const char *lib = strchr(s->preload, '=') + 1, *end = strstr(lib, "/libpacx-");
-
-	fprintf(f, " %.*s/pacx/pacxd-%s", (int)(end ? end - lib : 0), lib, pxd_flavor_name(s->site->mpi));
-}
-
-static void print_part(const struct pxd_start *s, bool app, FILE *f)
-{
-	fprintf(f, "-np %d", app ? s->site->ranks : daemons_of(s->site));
-	print_names(s, f);
-	if (!app && s->secure && !s->site->key && s->site->mpi != PX_MPI_MPICH)
-		fputs(" -x PACX_KEY_FILE", f);
-	if (app)
-		fprintf(f, " env %s PROGRAM", s->preload);
-	else
-		print_daemon(s, f);
-}
-
-/* print_mpirun: the launcher's command line for a start by hand. */
-static void print_mpirun(const struct pxd_start *s, FILE *f)
-{
-	const char *mpirun = mpirun_find(s->site->mpi);
-
-	fprintf(f, "%s %s", mpirun ? mpirun : "mpirun",
-		s->site->mpi == PX_MPI_MPICH ? "" : "--oversubscribe ");
-	print_part(s, !s->site->daemons_first, f);
-	fputs(" : ", f);
-	print_part(s, s->site->daemons_first, f);
-	fputc('\n', f);
-}
-
-/* print_key: never the key, but where it has to be. */
-static void print_key(const struct pxd_start *s, const char *before, FILE *f)
-{
-	if (s->secure && s->site->key)
-		fprintf(f,
-			"%sThe daemons read the key of the job from %s (key: in the hostfile), mode 600.\n",
-			before, s->site->key);
-	else if (s->secure)
-		fprintf(f,
-			"%sThe daemons need the key of the job: export PACX_KEY_FILE=FILE, a copy with mode "
-			"600 of the file "
-			"which all sites have (pacxctl keygen FILE makes it).\n",
-			before);
-}
-
-void pxd_plan_print_env(const struct pxd_start *s, FILE *f)
-{
-	for (int i = 0; i < s->nenv; i++)
-		print_quoted(s->env[i], f);
-	fputs("# ", f);
-	print_mpirun(s, f);
-	print_key(s, "# ", f);
-}
-
-void pxd_plan_print_manual(const struct pxd_hosts *h, const struct pxd_start *s, FILE *f)
-{
-	fprintf(f, "pacxrun: site '%s' is started by hand. Type there:\n\n", s->site->name);
-	for (int i = 0; i < s->nenv; i++)
-		print_quoted(s->env[i], f);
-	print_mpirun(s, f);
-	fprintf(f,
-		"\nor, with %s there: set PACX_HOSTFILE to it, PACX_SITE=%s and PACX_JOB=%s, then "
-		"the same mpirun line, LD_PRELOAD included.\n\n",
-		h->file, s->site->name, h->job_id);
-	print_key(s, "", f);
-	if (s->secure)
-		fputc('\n', f);
-	fflush(f);
 }

@@ -41,6 +41,13 @@ struct pxd_plan {
 	struct pxd_start *starts; /* in site order */
 };
 
+/* pxd_plan_daemons: an out- and an in-daemon for each gateway. */
+static inline int pxd_plan_daemons(const struct pxd_site *s)
+{
+	return 2 * s->ngateways;
+}
+/* pxd_plan_mpirun: the launcher of this MPI that is in PATH here, NULL = none. */
+const char *pxd_plan_mpirun(enum px_flavor mpi);
 /* pxd_plan_flavors: decide `mpi: auto` of every site. PX_ECONF with a sentence in why. */
 int pxd_plan_flavors(struct pxd_hosts *h, const struct pxd_plan_options *o, char *why, size_t cap);
 /* pxd_plan_make: needs flavors and final ports. PX_ECONF, PX_ENOMEM with a sentence in why. */

@@ -48,7 +48,8 @@ struct out {
 	int abort_code;
 };
 
-static void missing_list(struct out *o, char *text, size_t cap)
+/* missing_list: the sites that are not there. early: that one is not up yet is no fault. */
+static void missing_list(struct out *o, bool early, char *text, size_t cap)
 {
 	struct pxd *d = o->d;
 	size_t n = 0;
@@ -66,7 +67,10 @@ static void missing_list(struct out *o, char *text, size_t cap)
 				text + n, cap - n, "%s%s (it has to dial us)", n ? ", " : "", s->name);
 		else
 			n += (size_t)snprintf(text + n, cap - n, "%s%s at %s:%d (%s)", n ? ", " : "", s->name,
-				dial->host, dial->port, dial->why[0] ? dial->why : "no answer yet");
+				dial->host, dial->port,
+				!dial->why[0] || (early && strstr(dial->why, "Connection refused"))
+					? "not up yet"
+					: dial->why);
 	}
 }
 
@@ -75,7 +79,7 @@ static void on_status(uv_timer_t *t)
 	struct out *o = t->data;
 	char text[700];
 
-	missing_list(o, text, sizeof text);
+	missing_list(o, true, text, sizeof text);
 	px_log(PX_LOG_INFO, "waiting for %d of %d sites, for %.0f s now: %s", o->missing, o->d->hosts->nsites,
 		(double)(px_now_ns() - o->d->started) / 1e9, text);
 }
@@ -85,7 +89,7 @@ static void on_deadline(uv_timer_t *t)
 	struct out *o = t->data;
 	char text[700];
 
-	missing_list(o, text, sizeof text);
+	missing_list(o, false, text, sizeof text);
 	pxd_fail(o->d, PXD_EXIT_START, "start deadline of %g s passed: missing %s",
 		(double)o->d->hosts->deadline_start_ms / 1000, text);
 }

@@ -147,6 +147,18 @@ def start_commands_that_lose_the_site_are_found():
     failed(run("-f", f"{TMP}/hosts.yml", "--", f"{TMP}/prog.{FLAVORS[0]}"), 3, "pacxrun: site 'left' " + NO_PART)
 
 
+def daemons_that_were_forgotten_are_explained():
+    """-np {ranks} {app}: the two processes become the daemons, and no application is left."""
+    m = FLAVORS[-1]
+    more = "--oversubscribe --bind-to none" if m == "openmpi" else ""
+    with open(f"{TMP}/hosts.yml", "w") as f:
+        f.write(f"sites:\n  - {{name: left, ranks: 2, mpi: {m}, start: 'mpirun.{m} {more} -np {{ranks}} {{app}}'}}\n"
+                f"  - {{name: right, ranks: 1, mpi: {m}}}\ndeadlines: {{start: {LONG}}}\n")
+    p = run("-f", f"{TMP}/hosts.yml", "--", f"{TMP}/prog.{m}")
+    failed(p, None, "0 application ranks, but the hostfile says 2: the daemons are among", "write -np {procs} {app}, or")
+    assert "Floating" not in p.stdout + p.stderr and "signal 8" not in p.stdout + p.stderr, p
+
+
 def standard_error_may_go_elsewhere():
     """The other site's daemons tell, or the user says that nobody does."""
     m = FLAVORS[0]
@@ -182,6 +194,7 @@ def children_and_the_time_after_mpi_finalize_are_free():
 
 TESTS = [good_jobs_are_good, programs_past_the_preload_are_named_by_the_daemons,
          sites_without_daemons_are_no_part_of_the_job, one_rank_past_the_preload_is_named, programs_without_mpi_init_end_the_job_at_once, start_commands_that_lose_the_site_are_found,
+         daemons_that_were_forgotten_are_explained,
          standard_error_may_go_elsewhere, ranks_that_leave_are_named, children_and_the_time_after_mpi_finalize_are_free]
 
 if __name__ == "__main__":

@@ -501,7 +501,10 @@ def usage_errors_are_2_and_say_why():
                        (("-n", "1+1", "--form", "x", "true"), "--form: found 'x', expected mpmd or single"),
                        (("-n", "1+1", "--timeout", "5", "true"), "--timeout: found '5', expected a duration"),
                        (("-n", "1+1"), "no program"),
-                       (("-n", "1+1", "/nonexistent/prog"), "cannot run the program '/nonexistent/prog'"),
+                       (("-n", "1+1", "--mpi", "openmpi", "/nonexistent/prog"), "cannot run the program '/nonexistent/prog': No such file"),
+                       (("-n", "1+1", "--mpi", "openmpi", "/usr"), "cannot run the program '/usr': it is a directory"),
+                       (("-n", "1+1", "--mpi", "openmpi", "/etc/passwd"), "'/etc/passwd': it is not executable (chmod +x"),
+                       (("-n", "1+1", "--mpi", "openmpi", "nosuchprog"), "there is no such program in PATH"),
                        (("-n", "1+1", "--site", "up", "true"), "--site: found 'up', expected the name of a site"),
                        (("-f", "/nonexistent.yml", "true"), "/nonexistent.yml: cannot open the hostfile"),
                        (("-f", "/", "true"), "/: found a directory, expected a hostfile"),
@@ -523,6 +526,9 @@ def hostfile(text, *args):
 def remote_sites_need_a_start_command_and_a_port():
     r = hostfile("sites:\n  - {name: far, host: 192.0.2.1, ranks: 1}\n", "true")
     contains(r.stderr, ":2:12: site 'far' is not on this machine and has no start command; expected start:")
+    r = hostfile("sites:\n  - {name: far, host: 192.0.2.1, ranks: 1}\n" + PLAIN, "--site", "far", "true")
+    contains(r.stderr, ":2:12: site 'far' is to be started here, but this machine has no address of its host:; if the others")
+    contains(r.stderr, "expected bind:")
     r = hostfile("sites:\n  - {name: far, ranks: 1, start: 'ssh x {app}'}\n", "true")
     contains(r.stderr, "site 'far' has port 0 (any free one), which works only for sites started on this machine")
     r = hostfile("sites:\n  - {name: a, ranks: 1, start: 'x {apps} {env}'}\n", "true")
