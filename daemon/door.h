@@ -1,6 +1,6 @@
 /* door.h: listening sockets, and each connection until its preamble is complete.
  *
- * Owned by the in-daemon's listen.c and by a relay. Up to here a caller costs a descriptor and some 300 bytes: there is room for
+ * Owned by the in-daemon's listen.c and by a relay. Up to here a caller costs a descriptor and some 400 bytes: there is room for
  * PXD_DOOR_CALLERS, and who has to go when they are all taken, crowd.h says. Whoever has said its preamble is handed to
  * `came`, with its socket and not a byte more than that read. Nothing is sent. When the process has no descriptors left, callers make
  * room; without callers the door rests for PXD_DOOR_REST_MS and says so. All on one libuv loop; never blocks.
