@@ -15,7 +15,7 @@
 
 #include "wait.h"
 
-#define EMPTY 50
+#define EMPTY 100
 #define EVERY 8
 
 _Atomic unsigned px_idle_polls;

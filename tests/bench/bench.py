@@ -2,7 +2,7 @@
 """bench.py: make bench: figures of the relay next to what was measured in the same run. Medians of --runs runs.
 
 One-way time of 1 byte minus raw TCP over loopback; streaming as a share of raw TCP; what libpacx adds to a
-message inside a site. Prints a table; never fails because of a figure.
+message inside a site, and to calls of two ranks of one site in a world that spans sites. Prints a table; never fails because of a figure.
 """
 import argparse
 import os
@@ -44,6 +44,24 @@ def main():
         rows = [values([f"{b}/bin/pacxrun", "-n", "1+1", "--mpi", f, "--", f"{b}/{{mpi}}/bench/overhead"]) for _ in range(args.runs)]
         med = lambda k: statistics.median(r[k] for r in rows)
         print(f"{f:20} {med('native_ns'):7.1f} ns {med('add_local_ns'):+11.1f} ns {med('add_world_ns'):+12.1f} ns")
+    one_site(b, args.runs)
+
+
+def one_site(b, runs):
+    """Calls of two ranks: a native job of two, and 2+1 ranks whose third is idle, by both ways of making progress; in turns."""
+    print(f"\n{'two ranks of a site':20} {'native':>10} {'hook':>10} {'of native':>10} {'poll':>10} {'of native':>10}   (2+1 ranks, a receive from the third pending)")
+    for f in ("openmpi", "mpich"):
+        if not os.path.exists(f"{b}/{f}/bench/onesite"):
+            continue
+        seen = {"native": [], "hook": [], "poll": []}
+        for _ in range(runs):
+            seen["native"].append(values([f"mpirun.{f}", "-np", "2", f"{b}/{f}/bench/onesite"]))
+            for way in ("hook", "poll"):
+                seen[way].append(values(["env", f"PACX_PROGRESS={way}", f"{b}/bin/pacxrun", "-n", "2+1", "--mpi", f, "--",
+                                         f"{b}/{{mpi}}/bench/onesite"]))
+        for name in seen["native"][0]:
+            native, hook, poll = (statistics.median(v[name] for v in seen[way]) for way in ("native", "hook", "poll"))
+            print(f"{f + ' ' + name:24} {native:6.2f} us {hook:7.2f} us {hook / native:8.2f} x {poll:7.2f} us {poll / native:8.2f} x")
 
 
 if __name__ == "__main__":
