@@ -7,7 +7,9 @@
 
 #include "bind.h"
 #include "channel.h"
+#include "comm_find.h"
 #include "datatype.h"
+#include "lock.h"
 #include "native.h"
 #include "p2p.h"
 #include "request.h"
@@ -49,6 +51,7 @@ struct px_sched {
 	uint32_t seq;
 	uint16_t depth;
 	bool started;
+	bool blocks; /* its native steps block; only its caller drives it */
 	int error;
 	struct temp *temps;
 };
@@ -235,6 +238,47 @@ static int native_start(const struct px_call *k, MPI_Comm n, MPI_Request *req)
 	return MPI_ERR_INTERN;
 }
 
+/* The same, blocking. */
+static int native_block(const struct px_call *k, MPI_Comm n)
+{
+	switch (k->kind) {
+	case PX_CALL_BARRIER:
+		return px_n.Barrier(n);
+	case PX_CALL_BCAST:
+		return PX_N(Bcast, k->r, k->count, k->type, k->root, n);
+	case PX_CALL_REDUCE:
+#ifdef PX_HAVE_Reduce_c
+		return px_n.Reduce_c(k->s, k->r, k->count, k->type, k->op, k->root, n);
+#else
+		return px_n.Reduce(k->s, k->r, (int)k->count, k->type, k->op, k->root, n);
+#endif
+	case PX_CALL_SCAN:
+#ifdef PX_HAVE_Scan_c
+		return px_n.Scan_c(k->s, k->r, k->count, k->type, k->op, n);
+#else
+		return px_n.Scan(k->s, k->r, (int)k->count, k->type, k->op, n);
+#endif
+	case PX_CALL_EXSCAN:
+#ifdef PX_HAVE_Exscan_c
+		return px_n.Exscan_c(k->s, k->r, k->count, k->type, k->op, n);
+#else
+		return px_n.Exscan(k->s, k->r, (int)k->count, k->type, k->op, n);
+#endif
+	case PX_CALL_GATHERV:
+		return px_n.Gatherv(
+			k->s, (int)k->count, k->type, k->r, k->rcounts, k->rdispls, k->rtype, k->root, n);
+	case PX_CALL_SCATTERV:
+		return px_n.Scatterv(
+			k->s, k->scounts, k->sdispls, k->type, k->r, (int)k->rcount, k->rtype, k->root, n);
+	case PX_CALL_ALLTOALLW:
+		return px_n.Alltoallw(
+			k->s, k->scounts, k->sdispls, k->stypes, k->r, k->rcounts, k->rdispls, k->rtypes, n);
+	case PX_CALL_DUP:
+		return px_n.Comm_dup(n, k->newcomm);
+	}
+	return MPI_ERR_INTERN;
+}
+
 /* Post a receive in the collective context. */
 static void internal_post(struct px_comm *c, struct px_req *r)
 {
@@ -284,6 +328,8 @@ static int step_start(struct px_sched *s, struct step *st)
 
 	switch (st->kind) {
 	case STEP_NATIVE:
+		if (s->blocks)
+			return MPI_SUCCESS; /* round_block */
 		st->native = MPI_REQUEST_NULL;
 		return native_start(&st->call, c->native, &st->native);
 	case STEP_CALL:
@@ -315,6 +361,23 @@ static void round_start(struct px_sched *s)
 			px_sched_fail(s, rc);
 			s->step[i].done = true;
 		}
+	}
+}
+
+/* The native steps of the round, one after the other, while the messages of the round travel. */
+static void round_block(struct px_sched *s)
+{
+	for (int i = s->first; i < s->nsteps && s->step[i].round == s->round; i++) {
+		struct step *st = &s->step[i];
+		int rc;
+
+		if (st->kind != STEP_NATIVE || st->done)
+			continue;
+		px_native_begins();
+		px_blocking(rc, native_block(&st->call, s->c->native));
+		st->done = true;
+		if (rc != MPI_SUCCESS)
+			px_sched_fail(s, rc);
 	}
 }
 
@@ -359,7 +422,7 @@ static void finish(struct px_sched *s)
 	}
 }
 
-bool px_sched_advance(struct px_sched *s)
+static bool advance(struct px_sched *s)
 {
 	bool did = false;
 	int i;
@@ -375,6 +438,8 @@ bool px_sched_advance(struct px_sched *s)
 	for (;;) {
 		bool all = true;
 
+		if (s->blocks)
+			round_block(s);
 		for (i = s->first; i < s->nsteps && s->step[i].round == s->round; i++)
 			all &= step_test(s, &s->step[i]);
 		if (!all)
@@ -388,6 +453,11 @@ bool px_sched_advance(struct px_sched *s)
 		s->round = s->step[i].round;
 		round_start(s);
 	}
+}
+
+bool px_sched_advance(struct px_sched *s)
+{
+	return !s->blocks && advance(s);
 }
 
 static void enqueue(struct px_sched *s, struct px_req *r)
@@ -408,6 +478,21 @@ static void enqueue(struct px_sched *s, struct px_req *r)
 	px_sched_advance(s);
 }
 
+/* Until s is complete; the collectives before it on its communicator go on by themselves. */
+static void drive(struct px_sched *s)
+{
+	struct px_wait w;
+
+	px_loop_enter(&w);
+	while (!s->own.done) {
+		bool did = advance(s);
+
+		if (!s->own.done)
+			px_relax(&w, px_progress() || did);
+	}
+	px_loop_leave();
+}
+
 int px_sched_run(struct px_sched *s, struct px_comm *c)
 {
 	int rc;
@@ -420,7 +505,10 @@ int px_sched_run(struct px_sched *s, struct px_comm *c)
 		return px_raise(c, rc);
 	}
 	px_req_init(&s->own, c);
+	s->blocks = px_hooked;
 	enqueue(s, &s->own);
+	if (s->blocks)
+		drive(s);
 	rc = px_req_wait(&s->own);
 	sched_free(s);
 	return rc == MPI_SUCCESS ? rc : px_raise(c, rc);

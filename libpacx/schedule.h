@@ -4,6 +4,8 @@
  * is complete. The collectives of one communicator run one after the other in the order called, so that
  * all local members start the native collectives inside them in the same order. Messages go
  * in the collective context (ctx | 1) and therefore never meet those of the application.
+ * Where native calls may block (px_hooked), the native collectives in a schedule that its caller waits for are the blocking
+ * ones, called by the caller himself at the end of their round: all members then wait, so the forms match.
  * Errors while building stick to the schedule and come out of px_sched_run or px_sched_start.
  */
 #ifndef PX_SCHEDULE_H
@@ -97,7 +99,7 @@ struct px_comm *px_sched_comm(const struct px_sched *s);
 /* px_sched_run: start, wait, raise errors. px_sched_start: start; *req completes with it. s may be NULL (out of memory). */
 int px_sched_run(struct px_sched *s, struct px_comm *c);
 int px_sched_start(struct px_sched *s, struct px_comm *c, MPI_Request *req);
-/* px_sched_advance: look once; true when something happened. */
+/* px_sched_advance: look once; true when something happened. Not for schedules with blocking steps: their caller drives them. */
 bool px_sched_advance(struct px_sched *s);
 
 /* px_internal_send, px_internal_recv: one blocking message of bytes in the collective context, outside of any schedule,
