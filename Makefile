@@ -122,7 +122,7 @@ $(B)/$(1)/tests/%: tests/mpi/%.c tests/mpi/check.h
 	$$(if $$(V),,@echo "  MPICC($(1)) $$<")
 	$$(Q)mpicc.$(1) $$(SANFLAGS) -std=c11 -D_GNU_SOURCE -g -O1 -Wall -o $$@ $$< -lm -pthread
 
-$(B)/$(1)/tests/%: tests/mpi/%.f90 tests/mpi/f_body.inc
+$(B)/$(1)/tests/%: tests/mpi/%.f90 tests/mpi/f_body.inc tests/mpi/f_files.inc
 	@mkdir -p $$(@D)/mod/$$*
 	$$(if $$(V),,@echo "  MPIFORT($(1)) $$<")
 	$$(Q)mpif90.$(1) $$(SANFLAGS) -g -O1 -w -fallow-argument-mismatch -J $$(@D)/mod/$$* -o $$@ $$<

@@ -43,6 +43,9 @@
       integer, asynchronous :: a(n), b(n)
       double precision :: x(10), y(10)
       character(len=20) :: text
+      character(len=60) :: fname
+      integer(kind=MPI_OFFSET_KIND) :: place
+      type(MPI_File) :: fh
       character(len=MPI_MAX_PROCESSOR_NAME) :: pname
       integer(kind=MPI_ADDRESS_KIND) :: extra, val, ext
       logical :: flag
@@ -231,6 +234,8 @@
       call MPI_Error_class(ierr, k, i)
       call check(k == MPI_ERR_RANK, 80)
       call MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL, ierr)
+
+      include 'f_files.inc'
 
       ! the sum
       sums(1) = checks
