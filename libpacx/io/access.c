@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "atomic.h"
 #include "bind.h"
 #include "carry.h"
 #include "comm.h"
@@ -77,6 +78,36 @@ static int native_nonblocking(const struct px_file *f, const struct access *a, M
 	else
 		px_blocking(rc, N(iread, fh, a->buf, COUNT, a->type, req));
 	return rc;
+}
+
+/* Each access by itself, the collective and nonblocking ones, too. */
+static int atomic_access(struct px_file *f, const struct access *a, MPI_Status *st, MPI_Request *req)
+{
+	struct px_req *r = req ? px_req_new(f->c) : NULL;
+	struct access one = *a;
+	MPI_Status own;
+	int rc = req && !r ? MPI_ERR_NO_MEM : px_atomic_enter(f, a->write);
+
+	if (rc != MPI_SUCCESS) {
+		if (r)
+			px_req_release(r);
+		return px_file_raise(f, rc);
+	}
+	one.collective = false;
+	rc = native_blocking(f, &one, req ? &own : st);
+	px_atomic_leave(f);
+	if (!req)
+		return rc;
+	if (rc != MPI_SUCCESS) {
+		px_req_release(r);
+		return rc;
+	}
+	r->kind = PX_TASK; /* complete at once */
+	px_req_set_status(r, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
+	px_status_copy(&r->status, &own);
+	r->done = true;
+	*req = r->token;
+	return MPI_SUCCESS;
 }
 
 static int far_access(struct px_file *f, const struct access *a, MPI_Status *st, MPI_Request *req)
@@ -160,6 +191,8 @@ static int access_file(struct px_file *f, struct access a, MPI_Status *st, MPI_R
 		a.where = AT;
 	if (f->far)
 		return far_access(f, &a, st, req);
+	if (f->atomic)
+		return atomic_access(f, &a, st, req);
 	return req ? native_nonblocking(f, &a, req) : native_blocking(f, &a, st);
 }
 

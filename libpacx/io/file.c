@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "atomic.h"
 #include "bind.h"
 #include "coll/coll.h"
 #include "comm.h"
@@ -160,6 +161,7 @@ static struct px_file *file_new(struct px_comm *c, const char *name, int amode)
 	f->files = placement(c, &f->server);
 	f->far = f->files == PX_FILES_CARRIED && f->server >= 0 && c->part_of[f->server] != c->self;
 	f->etype = 1;
+	f->lock_fd = -1;
 	f->name = strdup(name);
 	if (!f->name) {
 		free(f);
@@ -171,6 +173,7 @@ static struct px_file *file_new(struct px_comm *c, const char *name, int amode)
 static void file_free(struct px_file *f)
 {
 	px_view_fini(&f->view);
+	px_atomic_close(f);
 	px_comm_drop(f->c);
 	free(f->name);
 	free(f);
@@ -459,6 +462,10 @@ int px_File_set_view(struct px_file *f, MPI_Offset disp, MPI_Datatype etype, MPI
 
 	if (rc != MPI_SUCCESS)
 		return rc;
+	/* What is carried is carried as it is. */
+	if (f->files == PX_FILES_CARRIED && strcmp(datarep, "native") != 0 &&
+		strcmp(datarep, "internal") != 0)
+		return px_file_raise(f, MPI_ERR_UNSUPPORTED_DATAREP);
 	if (f->far) {
 		rc = px_n.File_set_view(f->fh, disp, etype, filetype, datarep, MPI_INFO_NULL);
 		if (rc == MPI_SUCCESS && (rc = px_view_set(&f->view, disp, filetype)) != MPI_SUCCESS)
@@ -479,35 +486,36 @@ int px_File_set_view(struct px_file *f, MPI_Offset disp, MPI_Datatype etype, MPI
 	return MPI_SUCCESS;
 }
 
-/* Atomic access needs locks that all sites' libraries take: ROMIO's are those of the file system, on ranges. */
-static bool can_be_atomic(const struct px_file *f)
-{
-	if (f->files == PX_FILES_CARRIED)
-		return false;
-	for (int p = 0; p < f->c->nparts && f->files == PX_FILES_SHARED; p++) {
-		int site = px_world_site(px.world, f->c->grank[f->c->part[p].ranks[0]]);
-
-		if (px.world->site[site].flavor != PX_MPI_MPICH)
-			return false;
-	}
-	return true;
-}
-
 int px_File_set_atomicity(struct px_file *f, int flag)
 {
-	int rc;
+	int rc = MPI_SUCCESS;
 
-	if (flag && !can_be_atomic(f)) {
+	if (f->files == PX_FILES_LOCAL) {
+		px_together(rc, f->c, px_n.File_set_atomicity(f->fh, flag));
+		return rc;
+	}
+	if (flag && f->files == PX_FILES_CARRIED) {
 		if (f->c->rank == 0)
-			px_log(PX_LOG_ERROR, "MPI_File_set_atomicity: not supported where a file is carried "
-					     "between sites, nor on one "
-					     "that sites share unless all of them run MPICH");
+			px_log(PX_LOG_ERROR,
+				"MPI_File_set_atomicity: not supported where files are carried between "
+				"sites (files: SITE)");
 		return px_file_raise(f, MPI_ERR_UNSUPPORTED_OPERATION);
 	}
-	if (f->far)
-		return MPI_SUCCESS; /* off is what it is */
-	px_together(rc, f->c, px_n.File_set_atomicity(f->fh, flag));
-	return rc;
+	if (flag)
+		rc = px_atomic_open(f);
+	rc = px_file_agree(f->c, rc, flag, NULL);
+	if (rc != MPI_SUCCESS)
+		return px_file_raise(f, rc);
+	f->atomic = flag != 0;
+	return MPI_SUCCESS;
+}
+
+int px_File_get_atomicity(struct px_file *f, int *flag)
+{
+	if (f->files == PX_FILES_LOCAL)
+		return px_n.File_get_atomicity(f->fh, flag);
+	*flag = f->atomic;
+	return MPI_SUCCESS;
 }
 
 int px_File_sync(struct px_file *f)

@@ -54,6 +54,8 @@ struct px_file {
 	bool split_write;
 	MPI_Status split_status;
 	int split_error;
+	bool atomic; /* shared: accesses exclude each other by lock_fd (atomic.h), -1 = not open */
+	int lock_fd;
 	struct px_service *service; /* at the server */
 };
 
@@ -80,6 +82,9 @@ int px_file_tell(struct px_file *f, int64_t *number);
 int px_class_index(int code);
 int px_class_of(int index);
 int px_class_errno(int err); /* errno -> MPI error class */
+
+/* px_file_descriptor: the file itself, opened anew by its path: below all views. -1: errno says why. */
+int px_file_descriptor(const struct px_file *f);
 
 /* px_file_writes_alone: must data be written without the native collectives? See above. */
 static inline bool px_file_writes_alone(const struct px_file *f)

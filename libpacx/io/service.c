@@ -61,6 +61,13 @@ static const char *bare(const char *name)
 	return name;
 }
 
+int px_file_descriptor(const struct px_file *f)
+{
+	int how = f->amode & MPI_MODE_RDWR ? O_RDWR : f->amode & MPI_MODE_WRONLY ? O_WRONLY : O_RDONLY;
+
+	return open(bare(f->name), how | O_CLOEXEC);
+}
+
 /* NULL: out of memory. */
 static MPI_Offset *pointer_of(struct px_service *v, uint32_t epoch)
 {
@@ -304,14 +311,13 @@ static void service_free(struct px_service *v)
 int px_service_start(struct px_file *f)
 {
 	struct px_service *v = calloc(1, sizeof *v);
-	int how = f->amode & MPI_MODE_RDWR ? O_RDWR : f->amode & MPI_MODE_WRONLY ? O_WRONLY : O_RDONLY;
 
 	if (!v)
 		return MPI_ERR_NO_MEM;
 	v->f = f;
 	v->server.serve = serve;
 	v->nslots = f->files == PX_FILES_CARRIED ? PX_SLOTS : 1;
-	v->fd = f->files == PX_FILES_CARRIED ? open(bare(f->name), how | O_CLOEXEC) : -1;
+	v->fd = f->files == PX_FILES_CARRIED ? px_file_descriptor(f) : -1;
 	if (f->files == PX_FILES_CARRIED && v->fd < 0) {
 		int rc = px_class_errno(errno);
 

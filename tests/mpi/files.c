@@ -410,6 +410,37 @@ static void ordered(MPI_File f)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* In atomic mode two writes of the same place do not mix, and who is told of a write reads it without more. Where files are carried
+ * this may be unsupported. */
+static void atomic_mode(MPI_File f)
+{
+	enum { N = 5000 };
+	unsigned char *b = chk_alloc(N);
+	int rc = MPI_File_set_atomicity(f, 1), flag = -1, bad = 0;
+	MPI_Request q;
+
+	CHECK_EQ(MPI_File_get_atomicity(f, &flag), MPI_SUCCESS);
+	CHECK_EQ(flag, rc == MPI_SUCCESS);
+	CHECK(rc == MPI_SUCCESS || chk_class(rc) == MPI_ERR_UNSUPPORTED_OPERATION);
+	for (int round = 0; round < 5 && flag == 1; round++) {
+		memset(b, chk_rank, N);
+		if (round % 2) {
+			CHECK_EQ(MPI_File_iwrite_at(f, 0, b, N, MPI_BYTE, &q), MPI_SUCCESS);
+			CHECK_EQ(MPI_Wait(&q, MPI_STATUS_IGNORE), MPI_SUCCESS);
+		} else {
+			CHECK_EQ(MPI_File_write_at_all(f, 0, b, N, MPI_BYTE, MPI_STATUS_IGNORE), MPI_SUCCESS);
+		}
+		MPI_Barrier(MPI_COMM_WORLD);
+		CHECK_EQ(MPI_File_read_at(f, 0, b, N, MPI_BYTE, MPI_STATUS_IGNORE), MPI_SUCCESS);
+		for (int i = 1; i < N; i++)
+			bad += b[i] != b[0];
+		CHECK_EQ(bad, 0);
+		MPI_Barrier(MPI_COMM_WORLD);
+	}
+	CHECK_EQ(MPI_File_set_atomicity(f, 0), MPI_SUCCESS);
+	free(b);
+}
+
 static void sizes(MPI_File f)
 {
 	unsigned char b[100];
@@ -461,7 +492,6 @@ static void queries(MPI_File f)
 	CHECK_EQ(extent, sizeof(double));
 	CHECK_EQ(MPI_File_get_atomicity(f, &flag), MPI_SUCCESS);
 	CHECK_EQ(flag, 0);
-	CHECK_EQ(MPI_File_set_atomicity(f, 0), MPI_SUCCESS);
 	CHECK_EQ(MPI_File_get_info(f, &info), MPI_SUCCESS);
 	CHECK_EQ(MPI_File_set_info(f, info), MPI_SUCCESS);
 	MPI_Info_free(&info);
@@ -555,6 +585,7 @@ int main(int argc, char **argv)
 	large(f);
 	shared(f);
 	ordered(f);
+	atomic_mode(f);
 	sizes(f);
 	CHECK_EQ(MPI_File_close(&f), MPI_SUCCESS);
 	errors();
