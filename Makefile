@@ -132,7 +132,7 @@ $(B)/$(1)/bench/%: tests/bench/%.c tests/bench/kinds.h
 	$$(Q)mpicc.$(1) -std=c11 -O2 -o $$@ $$< -ldl -lm
 
 MPI_TESTS += $$(patsubst tests/mpi/%.c,$(B)/$(1)/tests/%,$$(wildcard tests/mpi/*.c)) $$(patsubst tests/mpi/%.f90,$(B)/$(1)/tests/%,$$(wildcard tests/mpi/*.f90))
-BENCHES += $(addprefix $(B)/$(1)/bench/,latency overhead onesite)
+BENCHES += $(addprefix $(B)/$(1)/bench/,latency overhead onesite rate)
 LINK_BENCHES += $(B)/$(1)/bench/link
 endef
 $(foreach v,$(VENDORS),$(eval $(call vendor_rules,$(v))))

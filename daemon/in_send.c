@@ -8,15 +8,24 @@
 #include "in_send.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "err.h"
 #include "vendor.h"
 
-/* Envelopes under way to one rank. Open MPI keeps the sends that it cannot place on one list, and walks it in every call: one
+/* Native messages with envelopes under way to one rank. Open MPI keeps the sends that it cannot place on one list, and walks it in every call: one
  * rank that does not receive would slow down all others. */
 #define WINDOW 128
 #define AHEAD  4  /* segments of one message under way to its rank */
 #define TURN   32 /* long messages looked at per poll */
+
+/* One native message under way to a rank: envelopes, copied behind one another if they are several. */
+struct parcel {
+	struct px_list l; /* in rank->sent */
+	MPI_Request req;
+	struct px_list envelopes;
+	uint8_t bytes[];
+};
 
 struct part {
 	struct px_list l;
@@ -38,6 +47,7 @@ struct pxd_in_long {
 	int rank, tag;
 	unsigned nsent;
 	bool pulled, asked, unwanted;
+	bool promised; /* to a rank that has not matched it yet */
 };
 
 static struct pxd_in_long *long_of(struct px_list *l)
@@ -95,14 +105,39 @@ static void envelope_end(struct pxd_sends *s, struct pxd_envelope *e, int rank)
 	free(e);
 }
 
-static int envelope_start(struct pxd_sends *s, struct pxd_envelope *e, int rank)
+static struct pxd_envelope *envelope_of(struct px_list *l)
 {
-	if (px_n.Isend(e->bytes, e->len, MPI_BYTE, s->d->map.native_of[rank], PX_TAG_DOWN, s->d->map.relay,
-		    &e->req) != MPI_SUCCESS)
-		return PX_EMPI;
-	s->rank[rank].native++;
-	px_list_push(&s->rank[rank].sent, &e->l);
-	return PX_OK;
+	return px_list_entry(l, struct pxd_envelope, l);
+}
+
+/* Send the first of the envelopes that a rank has waiting, and those behind it as far as they fit into one native message. */
+static int parcel_send(struct pxd_sends *s, int rank)
+{
+	struct pxd_rank *r = &s->rank[rank];
+	struct pxd_envelope *e = envelope_of(r->held.next);
+	int len = e->len;
+	bool more = r->nheld > 1 && len + envelope_of(e->l.next)->len <= PX_BATCH_MAX;
+	struct parcel *p = malloc(sizeof *p + (more ? PX_BATCH_MAX : 0));
+
+	if (!p)
+		return PX_ENOMEM;
+	px_list_init(&p->envelopes);
+	len = 0;
+	do {
+		if (more)
+			memcpy(p->bytes + len, e->bytes, (size_t)e->len);
+		len += e->len;
+		px_list_del(&e->l);
+		px_list_push(&p->envelopes, &e->l);
+		r->nheld--;
+		e = envelope_of(r->held.next);
+	} while (more && r->nheld > 0 && len + e->len <= PX_BATCH_MAX);
+	r->native++;
+	px_list_push(&r->sent, &p->l);
+	return px_n.Isend(more ? p->bytes : envelope_of(p->envelopes.next)->bytes, len, MPI_BYTE,
+		       s->d->map.native_of[rank], PX_TAG_DOWN, s->d->map.relay, &p->req) == MPI_SUCCESS
+		       ? PX_OK
+		       : PX_EMPI;
 }
 
 int pxd_envelope_send(struct pxd_sends *s, struct pxd_envelope *e, const struct px_frame *f, int rank)
@@ -124,13 +159,9 @@ int pxd_envelope_send(struct pxd_sends *s, struct pxd_envelope *e, const struct 
 		envelope_end(s, e, rank);
 		return PX_EPROTO;
 	}
-	if (r->native == WINDOW || r->nheld > 0) {
-		px_list_push(&r->held, &e->l);
-		r->nheld++;
-	} else if (envelope_start(s, e, rank) < 0) {
-		envelope_end(s, e, rank);
-		return PX_EMPI;
-	}
+	/* It leaves with the next poll, together with what the same read brings for the rank. */
+	px_list_push(&r->held, &e->l);
+	r->nheld++;
 	return PX_OK;
 }
 
@@ -195,8 +226,11 @@ static void long_free(struct pxd_sends *s, struct pxd_in_long *m)
 
 static void maybe_free(struct pxd_sends *s, struct pxd_in_long *m)
 {
-	if (m->done == m->nsegs)
-		long_free(s, m);
+	if (m->done < m->nsegs)
+		return;
+	if (m->promised)
+		s->rank[m->rank].promised &= ~(1u << (m->tag - PX_TAG_PROMISED));
+	long_free(s, m);
 }
 
 /* Send what comes next and is here. */
@@ -209,8 +243,9 @@ static int advance(struct pxd_sends *s, struct pxd_in_long *m)
 
 		if (p->index != m->next)
 			break;
-		if (px_n.Isend(p->seg->data, (int)p->seg->len, MPI_BYTE, s->d->map.native_of[m->rank], m->tag,
-			    s->d->map.relay, &p->req) != MPI_SUCCESS)
+		/* A promised one is received when it is matched: its tag is free again then, and not when it has been copied. */
+		if ((m->promised ? px_n.Issend : px_n.Isend)(p->seg->data, (int)p->seg->len, MPI_BYTE,
+			    s->d->map.native_of[m->rank], m->tag, s->d->map.relay, &p->req) != MPI_SUCCESS)
 			return PX_EMPI;
 		px_list_del(&p->l);
 		px_list_push(&m->sent, &p->l);
@@ -305,6 +340,25 @@ int pxd_sends_seg(struct pxd_sends *s, struct pxd_in_path *path, const struct px
 	}
 	if (!m->pulled && !px_list_empty(&s->rank[rank].pulling) && pressure(path, rank))
 		ask(&s->rank[rank]);
+	return advance(s, m);
+}
+
+int pxd_sends_promise(struct pxd_sends *s, struct px_frame *f, int rank)
+{
+	struct pxd_in_long *m = px_map_get(s->longs, key_of(f->src, f->msg));
+	struct pxd_rank *r = &s->rank[rank];
+	int slot = 0;
+
+	if (!m || m->arrived < m->nsegs || m->pulled || m->total != f->total || m->rank != rank || r->fin)
+		return PX_OK;
+	while (slot < PX_PROMISES && r->promised >> slot & 1)
+		slot++;
+	if (slot == PX_PROMISES)
+		return PX_OK; /* the rank pulls it when it wants it */
+	r->promised |= 1u << slot;
+	m->promised = m->pulled = true;
+	m->tag = PX_TAG_PROMISED + slot;
+	f->local = (uint32_t)m->tag;
 	return advance(s, m);
 }
 
@@ -403,20 +457,20 @@ static bool envelopes_poll(struct pxd_sends *s)
 		struct pxd_rank *r = &s->rank[i];
 
 		while (!px_list_empty(&r->sent)) {
-			struct pxd_envelope *e = px_list_entry(r->sent.next, struct pxd_envelope, l);
+			struct parcel *p = px_list_entry(r->sent.next, struct parcel, l);
+			struct px_list *l;
 
-			if (!native_done(s, &e->req))
+			if (!native_done(s, &p->req))
 				break;
-			px_list_del(&e->l);
+			px_list_del(&p->l);
 			r->native--;
-			envelope_end(s, e, i);
+			while ((l = px_list_pop(&p->envelopes)))
+				envelope_end(s, envelope_of(l), i);
+			free(p);
 			some = true;
 		}
 		while (r->native < WINDOW && r->nheld > 0 && !s->d->failed) {
-			struct pxd_envelope *e = px_list_entry(px_list_pop(&r->held), struct pxd_envelope, l);
-
-			r->nheld--;
-			if (envelope_start(s, e, i) < 0)
+			if (parcel_send(s, i) < 0)
 				pxd_fail(s->d, PXD_EXIT_INTERNAL, "a native send to a local rank failed");
 			some = true;
 		}

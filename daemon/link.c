@@ -208,12 +208,12 @@ int pxd_path_put(struct pxd_path *l, const struct px_frame *f, const uint8_t *bo
 	return pxd_outq_put(&s->q, s->seq, head, body, (size_t)f->body);
 }
 
-int pxd_path_put_seg(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg)
+int pxd_path_put_seg(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, bool ahead)
 {
 	struct pxd_stream *best = l->stream[0];
 	uint8_t head[PX_FRAME_SIZE];
 
-	for (int i = 1; i < l->use; i++) {
+	for (int i = 1; i < l->use && !ahead; i++) {
 		struct pxd_stream *s = l->stream[i];
 
 		if (s->life.state == PXD_LINK_UP &&

@@ -110,8 +110,9 @@ struct pxd_path {
 int pxd_path_open(struct pxd_path *l, struct pxd *d, int peer, int gateway, size_t retain);
 /* pxd_path_put: number and queue a frame with its body of f->body bytes on stream 0. 0 or PX_ENOMEM. */
 int pxd_path_put(struct pxd_path *l, const struct px_frame *f, const uint8_t *body);
-/* pxd_path_put_seg: the same for a SEG frame on any stream; its body is seg, which is taken over. */
-int pxd_path_put_seg(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg);
+/* pxd_path_put_seg: the same for a SEG frame on any stream; its body is seg, which is taken over. ahead: on
+ * stream 0, in front of its announcement. */
+int pxd_path_put_seg(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, bool ahead);
 void pxd_path_flush(struct pxd_path *l);
 /* pxd_path_room: may new segments be fetched for this link? pxd_path_room_msg: may envelopes? */
 bool pxd_path_room(const struct pxd_path *l);

@@ -316,6 +316,9 @@ static void msg_take(struct pxd_in_path *p, struct px_frame *f, struct pxd_envel
 	}
 	f->flags &= (uint16_t)~PX_FF_CHECK;
 	f->check = 0;
+	if (f->type == PX_F_MSG && f->seg && f->total <= PX_MIDDLE_MAX &&
+		pxd_sends_promise(p->sends, f, rank) < 0)
+		pxd_fail(p->d, PXD_EXIT_INTERNAL, "a native send to a local rank failed");
 	rc = pxd_envelope_send(p->sends, e, f, rank);
 	if (rc == PX_EPROTO)
 		pxd_fail(p->d, PXD_EXIT_PROTOCOL, "site %s broke the protocol: acknowledgements without end",

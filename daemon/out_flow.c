@@ -3,6 +3,10 @@
  * Design. The native receives of a message are a small ring: `posted` counts those started, `done` those complete; they match
  * in order, as all have the same source and tag. A message is in `busy` while receives are under way, else in the `idle` list
  * of its destination; credit is taken when a receive is posted.
+ *
+ * A middling message (up to PX_MIDDLE_MAX) keeps its place among the envelopes of its destination until its payload has come from
+ * the rank, which is at once as a rule; then payload and announcement leave in this order, so that the reader can promise the payload
+ * to its rank with the announcement. Without credit for the payload, or when the rank is slow, the announcement leaves alone.
  */
 #include "out_flow.h"
 
@@ -12,12 +16,15 @@
 #include "err.h"
 #include "pack.h"
 #include "vendor.h"
+#include "wait.h"
 
-#define TURN 32 /* messages looked at per poll: bounds the time in which the envelopes wait */
+#define TURN        32      /* messages looked at per poll: bounds the time in which the envelopes wait */
+#define TOGETHER_NS 300000u /* so long envelopes wait for the payload of the one before */
 
 struct held {
 	struct px_list l;
 	struct px_frame f;
+	struct out_long *with; /* leaves behind the payload of this one */
 	uint8_t body[];
 };
 
@@ -33,6 +40,9 @@ struct out_long {
 	int from;
 	struct pxd_dest *dest;
 	bool pulled;
+	struct held *head;     /* a middling message: its announcement, which waits for the payload */
+	struct pxd_seg *ready; /* the payload, which waits for its turn */
+	uint64_t since;        /* px_now_ns when it was begun */
 	uint64_t nsegs, posted, done;
 	struct {
 		MPI_Request req;
@@ -44,6 +54,11 @@ struct out_long {
 static struct out_long *long_of(struct px_list *l)
 {
 	return px_list_entry(l, struct out_long, l);
+}
+
+static uint64_t key_of(uint32_t src, uint32_t msg)
+{
+	return (uint64_t)src << 32 | msg;
 }
 
 int pxd_out_flow_init(struct pxd_out_flow *o, struct pxd *d)
@@ -128,6 +143,35 @@ static bool notes_poll(struct pxd_out_flow *o)
 	return some;
 }
 
+static void long_free(struct pxd_out_flow *o, struct out_long *m)
+{
+	px_map_del(o->longs, key_of(m->f.src, m->f.msg));
+	o->nlongs--;
+	free(m);
+}
+
+/* A segment of m goes to its path; the last one ends m. ahead: its announcement follows at once. */
+static void seg_put(struct pxd_out_flow *o, struct out_long *m, struct pxd_seg *s, bool ahead)
+{
+	struct px_frame f = m->f;
+	unsigned k = m->done % PXD_OUT_AHEAD;
+
+	f.type = PX_F_SEG;
+	f.flags = (uint16_t)((f.flags & ~PX_FF_DATA) | (m->slot[k].reserve ? PX_FF_RESERVE : 0));
+	f.offset = m->done * f.seg;
+	f.body = s->len;
+	m->slot[k].seg = NULL;
+	m->done++;
+	if (pxd_pack(m->dest->path, &f, s, ahead) < 0)
+		pxd_fail(o->d, PXD_EXIT_INTERNAL, "out of memory for a segment of %llu bytes",
+			(unsigned long long)f.body);
+	/* Send it now, do not collect more of it: the wire shall not wait. */
+	if (!ahead)
+		pxd_path_flush(m->dest->path);
+	else
+		long_free(o, m); /* it has one segment, and is in no list */
+}
+
 /* Envelopes. */
 
 /* An envelope of a pair has left: tell its rank when half of the window is free again. */
@@ -162,24 +206,66 @@ static int envelope_put(
 	return pxd_path_put(t->path, f, body);
 }
 
-int pxd_out_flow_take(struct pxd_out_flow *o, const struct px_frame *f, const uint8_t *body)
+/* An envelope takes its place among those that wait for dest t. */
+static struct held *hold(
+	struct pxd_out_flow *o, struct pxd_dest *t, const struct px_frame *f, const uint8_t *body)
 {
-	struct pxd_dest *t = &o->dest[f->dst];
-	struct held *h;
+	struct held *h = malloc(sizeof *h + f->body);
 
-	if (px_list_empty(&t->waiting) && may_leave(t, f))
-		return envelope_put(o, t, f, body);
-	h = malloc(sizeof *h + f->body);
 	if (!h)
-		return PX_ENOMEM;
+		return NULL;
 	h->f = *f;
-	memcpy(h->body, body, f->body);
+	h->with = NULL;
+	if (f->body > 0)
+		memcpy(h->body, body, f->body);
 	px_list_push(&t->waiting, &h->l);
 	if (px_list_empty(&t->w))
 		px_list_push(&o->blocked, &t->w);
 	o->nwaiting++;
 	o->waiting_bytes += sizeof *h + f->body;
-	return PX_OK;
+	return h;
+}
+
+int pxd_out_flow_take(struct pxd_out_flow *o, const struct px_frame *f, const uint8_t *body)
+{
+	struct pxd_dest *t = &o->dest[f->dst];
+
+	if (px_list_empty(&t->waiting) && may_leave(t, f))
+		return envelope_put(o, t, f, body);
+	return hold(o, t, f, body) ? PX_OK : PX_ENOMEM;
+}
+
+/* The announcement of m need not wait for its payload any longer. */
+static void part(struct out_long *m)
+{
+	if (m->head)
+		m->head->with = NULL;
+	m->head = NULL;
+}
+
+/* May h, the next envelope of its destination, leave now? Payload that is ready goes ahead of it. */
+static bool turn_of(struct pxd_out_flow *o, struct pxd_dest *t, struct held *h)
+{
+	struct out_long *m = h->with;
+
+	if (!may_leave(t, &h->f))
+		return false;
+	if (!m)
+		return true;
+	if (!m->ready && m->posted > 0 && px_now_ns() - m->since < TOGETHER_NS)
+		return false;
+	if (!m->ready) { /* its rank is slow, or there is no credit: those behind shall not wait for it one by one */
+		for (struct px_list *l = t->waiting.next; l != &t->waiting; l = l->next) {
+			struct held *x = px_list_entry(l, struct held, l);
+
+			if (x->with && !x->with->ready)
+				part(x->with);
+		}
+		return true;
+	}
+	part(m);
+	seg_put(o, m, m->ready, true);
+	return true;
 }
 
 static bool waiting_poll(struct pxd_out_flow *o)
@@ -193,7 +279,7 @@ static bool waiting_poll(struct pxd_out_flow *o)
 		while (!px_list_empty(&t->waiting)) {
 			struct held *h = px_list_entry(t->waiting.next, struct held, l);
 
-			if (!may_leave(t, &h->f))
+			if (!turn_of(o, t, h))
 				break;
 			px_list_del(&h->l);
 			o->nwaiting--;
@@ -226,11 +312,6 @@ bool pxd_out_flow_credit(struct pxd_out_flow *o, const struct pxd_path *l, const
 
 /* Payload. */
 
-static uint64_t key_of(uint32_t src, uint32_t msg)
-{
-	return (uint64_t)src << 32 | msg;
-}
-
 static void idle_add(struct pxd_out_flow *o, struct out_long *m)
 {
 	struct px_list *at = &m->dest->idle;
@@ -243,21 +324,30 @@ static void idle_add(struct pxd_out_flow *o, struct out_long *m)
 		px_list_push(&o->wanting, &m->dest->l);
 }
 
-int pxd_out_flow_long(struct pxd_out_flow *o, const struct px_frame *f, int from)
+static struct out_long *long_new(struct pxd_out_flow *o, const struct px_frame *f, int from)
 {
 	struct out_long *m = calloc(1, sizeof *m);
 
 	if (!m || px_map_put(o->longs, key_of(f->src, f->msg), m) < 0) {
 		free(m);
-		return PX_ENOMEM;
+		return NULL;
 	}
 	m->f = *f;
 	m->from = from;
 	m->dest = &o->dest[f->dst];
 	m->nsegs = (f->total + f->seg - 1) / f->seg;
+	px_list_init(&m->l);
 	o->nlongs++;
-	idle_add(o, m);
-	return PX_OK;
+	return m;
+}
+
+int pxd_out_flow_long(struct pxd_out_flow *o, const struct px_frame *f, int from)
+{
+	struct out_long *m = long_new(o, f, from);
+
+	if (m)
+		idle_add(o, m);
+	return m ? PX_OK : PX_ENOMEM;
 }
 
 bool pxd_out_flow_pull(struct pxd_out_flow *o, const struct px_frame *f, bool from_rank)
@@ -335,6 +425,21 @@ static bool receives_post(struct pxd_out_flow *o, struct out_long *m)
 	return some;
 }
 
+int pxd_out_flow_middle(struct pxd_out_flow *o, const struct px_frame *f, int from)
+{
+	struct out_long *m = long_new(o, f, from);
+
+	if (!m || !(m->head = hold(o, m->dest, f, NULL)))
+		return PX_ENOMEM;
+	m->head->with = m;
+	m->since = px_now_ns();
+	if (px_list_empty(&m->dest->idle) && receives_post(o, m))
+		px_list_push(&o->busy, &m->l);
+	else
+		idle_add(o, m);
+	return PX_OK;
+}
+
 static bool segments_forward(struct pxd_out_flow *o, struct out_long *m)
 {
 	bool some = false;
@@ -342,7 +447,6 @@ static bool segments_forward(struct pxd_out_flow *o, struct out_long *m)
 	while (m->done < m->posted) {
 		unsigned k = m->done % PXD_OUT_AHEAD;
 		struct pxd_seg *s = m->slot[k].seg;
-		struct px_frame f = m->f;
 		MPI_Status st;
 		int flag = 0, len = -1;
 
@@ -359,17 +463,11 @@ static bool segments_forward(struct pxd_out_flow *o, struct out_long *m)
 				"rank %u announced a segment of %u bytes and sent %d", m->f.src, s->len, len);
 			return true;
 		}
-		f.type = PX_F_SEG;
-		f.flags = (uint16_t)((f.flags & ~PX_FF_DATA) | (m->slot[k].reserve ? PX_FF_RESERVE : 0));
-		f.offset = m->done * f.seg;
-		f.body = s->len;
-		m->slot[k].seg = NULL;
-		m->done++;
-		if (pxd_pack(m->dest->path, &f, s) < 0)
-			pxd_fail(o->d, PXD_EXIT_INTERNAL, "out of memory for a segment of %llu bytes",
-				(unsigned long long)f.body);
-		/* Send it now, do not collect more of it: the wire shall not wait. */
-		pxd_path_flush(m->dest->path);
+		if (m->head) { /* with its announcement, in turn */
+			m->ready = s;
+			break;
+		}
+		seg_put(o, m, s, false);
 	}
 	return some;
 }
@@ -384,10 +482,10 @@ static bool busy_poll(struct pxd_out_flow *o)
 		struct out_long *m = long_of(px_list_pop(&o->busy));
 
 		some |= segments_forward(o, m);
+		if (m->ready)
+			continue; /* in no list until its turn */
 		if (m->done == m->nsegs) {
-			px_map_del(o->longs, key_of(m->f.src, m->f.msg));
-			o->nlongs--;
-			free(m);
+			long_free(o, m);
 			continue;
 		}
 		some |= receives_post(o, m);
@@ -432,8 +530,8 @@ bool pxd_out_flow_poll(struct pxd_out_flow *o)
 {
 	bool some = notes_poll(o);
 
-	some |= waiting_poll(o);
 	some |= busy_poll(o);
+	some |= waiting_poll(o);
 	some |= idle_poll(o);
 	return some;
 }

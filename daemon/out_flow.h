@@ -49,6 +49,8 @@ void pxd_out_flow_fini(struct pxd_out_flow *o);
 int pxd_out_flow_take(struct pxd_out_flow *o, const struct px_frame *f, const uint8_t *body);
 /* pxd_out_flow_long: native rank `from` has the payload of message f ready. 0 or PX_ENOMEM. */
 int pxd_out_flow_long(struct pxd_out_flow *o, const struct px_frame *f, int from);
+/* pxd_out_flow_middle: both at once, for a middling message. 0 or PX_ENOMEM. */
+int pxd_out_flow_middle(struct pxd_out_flow *o, const struct px_frame *f, int from);
 /* pxd_out_flow_credit, _pull: frames that have come back. pull also takes the rank's own answer. false: malformed. */
 bool pxd_out_flow_credit(struct pxd_out_flow *o, const struct pxd_path *l, const struct px_frame *f);
 bool pxd_out_flow_pull(struct pxd_out_flow *o, const struct px_frame *f, bool from_rank);

@@ -82,7 +82,7 @@ static void on_packed(uv_work_t *w, int status)
 	if (l->closed)
 		pxd_seg_put(seg);
 	else
-		rc = pxd_path_put_seg(l, &j->f, seg);
+		rc = pxd_path_put_seg(l, &j->f, seg, false);
 	if (rc < 0)
 		pxd_fail(l->d, PXD_EXIT_INTERNAL, "out of memory for a segment");
 	else
@@ -99,7 +99,7 @@ static size_t queued(const struct pxd_path *l)
 	return n;
 }
 
-int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg)
+int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, bool ahead)
 {
 	struct pxd_choice ch = { 0, 0 };
 	struct job *j;
@@ -111,14 +111,14 @@ int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg)
 		l->count.codec[0].segments++;
 		l->count.codec[0].in += seg->len;
 		l->count.codec[0].out += seg->len;
-		return pxd_path_put_seg(l, f, seg);
+		return pxd_path_put_seg(l, f, seg, ahead);
 	}
 	j = calloc(1, sizeof *j);
 	if (j)
 		j->out = pxd_seg_take(seg->pool, seg->len);
 	if (!j || !j->out) {
 		free(j);
-		return pxd_path_put_seg(l, f, seg);
+		return pxd_path_put_seg(l, f, seg, ahead);
 	}
 	j->work.data = j;
 	j->l = l;
@@ -128,7 +128,7 @@ int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg)
 	if (uv_queue_work(&l->d->loop, &j->work, on_work, on_packed) < 0) {
 		pxd_seg_put(j->out);
 		free(j);
-		return pxd_path_put_seg(l, f, seg);
+		return pxd_path_put_seg(l, f, seg, ahead);
 	}
 	l->packing++;
 	l->packing_bytes += seg->cap;

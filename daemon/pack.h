@@ -8,8 +8,9 @@
 
 #include "link.h"
 
-/* pxd_pack: segment seg of frame f (header of the plain segment) for link l: choose a codec, compress, queue it. 0 or PX_ENOMEM. */
-int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg);
+/* pxd_pack: segment seg of frame f (header of the plain segment) for link l: choose a codec, compress, queue it. 0 or PX_ENOMEM.
+ * ahead: the announcement of its message follows; it is queued at once before that if it is not compressed. */
+int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, bool ahead);
 
 struct pxd_unpack {
 	uv_work_t work;

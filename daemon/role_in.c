@@ -33,7 +33,7 @@ struct in {
 	int npaths, open;          /* paths before their BYE */
 	struct pxd_sends sends;
 	uv_timer_t deadline;
-	uint8_t ring_buf[RING][PX_FRAME_SIZE];
+	uint8_t ring_buf[RING][PX_BATCH_MAX];
 	MPI_Request ring[RING];
 	int head, nfin;
 	uint64_t bound; /* memory that credit allows */
@@ -75,24 +75,34 @@ static void fin_take(struct in *in, const struct px_frame *f, int rank)
 	pxd_sends_fin(&in->sends, rank);
 }
 
-/* FIN: the rank is src. PULL: the rank is dst, src sent the message. */
-static void frame_take(struct in *in, const uint8_t *frame, int len)
+/* FIN: the rank is src. PULL: the rank is dst, src sent the message. false: malformed. */
+static bool frame_take(struct in *in, const struct px_frame *f)
 {
 	const struct pxd_site *self = &in->d->hosts->sites[in->d->self];
-	struct px_frame f;
-	uint32_t rank;
+	uint32_t rank = (f->type == PX_F_FIN ? f->src : f->dst) - (uint32_t)self->base;
 
-	if (px_frame_get(frame, (size_t)len, &f) < 0 || (f.type != PX_F_FIN && f.type != PX_F_PULL) ||
-		(rank = (f.type == PX_F_FIN ? f.src : f.dst) - (uint32_t)self->base) >=
-			(uint32_t)in->d->map.nranks) {
-		pxd_fail(in->d, PXD_EXIT_INTERNAL, "malformed frame from a local rank; please report this");
-		return;
-	}
-	if (f.type == PX_F_FIN)
-		fin_take(in, &f, (int)rank);
-	else if (pxd_sends_pull(&in->sends, &f, (int)rank) < 0)
+	if ((f->type != PX_F_FIN && f->type != PX_F_PULL) || rank >= (uint32_t)in->d->map.nranks)
+		return false;
+	if (f->type == PX_F_FIN)
+		fin_take(in, f, (int)rank);
+	else if (pxd_sends_pull(&in->sends, f, (int)rank) < 0)
 		pxd_fail(in->d, PXD_EXIT_INTERNAL,
-			"rank %u pulls a message that it cannot have; please report this", f.dst);
+			"rank %u pulls a message that it cannot have; please report this", f->dst);
+	return true;
+}
+
+static void frames_take(struct in *in, const uint8_t *bytes, size_t len)
+{
+	const uint8_t *body;
+	struct px_frame f;
+	size_t at = 0;
+	int rc;
+
+	while ((rc = px_frame_next(bytes, len, &at, &f, &body)) > 0 && !in->d->failed)
+		if (!frame_take(in, &f))
+			break;
+	if (rc != 0 && !in->d->failed)
+		pxd_fail(in->d, PXD_EXIT_INTERNAL, "malformed frame from a local rank; please report this");
 }
 
 static bool ring_poll(struct in *in)
@@ -110,7 +120,7 @@ static bool ring_poll(struct in *in)
 		if (!flag)
 			break;
 		px_n.Get_count(&st, MPI_BYTE, &len);
-		frame_take(in, in->ring_buf[in->head], len);
+		frames_take(in, in->ring_buf[in->head], (size_t)len);
 		px_n.Start(&in->ring[in->head]);
 		in->head = (in->head + 1) % RING;
 	}
@@ -228,7 +238,7 @@ static bool someone_dials(const struct pxd *d)
 static int ring_open(struct in *in)
 {
 	for (int i = 0; i < RING; i++)
-		if (px_n.Recv_init(in->ring_buf[i], PX_FRAME_SIZE, MPI_BYTE, MPI_ANY_SOURCE, PX_TAG_DONE,
+		if (px_n.Recv_init(in->ring_buf[i], PX_BATCH_MAX, MPI_BYTE, MPI_ANY_SOURCE, PX_TAG_DONE,
 			    in->d->map.relay, &in->ring[i]) != MPI_SUCCESS ||
 			px_n.Start(&in->ring[i]) != MPI_SUCCESS)
 			return PX_EMPI;

@@ -35,7 +35,7 @@ struct out {
 	int missing;             /* sites not linked yet */
 	uv_timer_t status, deadline;
 	bool running, leaving;
-	uint8_t ring_buf[RING][PX_ENVELOPE_MAX];
+	uint8_t ring_buf[RING][PX_BATCH_MAX];
 	MPI_Request ring[RING];
 	int head;
 	int nfin; /* local ranks that have finished */
@@ -136,9 +136,14 @@ static void message_take(struct out *o, const struct px_frame *f, const uint8_t 
 		pxd_out_flow_pull(&o->flow, f, true);
 		return;
 	}
-	rc = f->flags & PX_FF_DATA ? PX_OK : pxd_out_flow_take(&o->flow, f, body);
-	if (rc == 0 && f->type == PX_F_MSG && f->seg && f->local) /* its payload is ready */
-		rc = pxd_out_flow_long(&o->flow, f, from);
+	if (f->type == PX_F_MSG && f->seg && f->local && f->total <= PX_MIDDLE_MAX &&
+		!(f->flags & PX_FF_DATA)) {
+		rc = pxd_out_flow_middle(&o->flow, f, from);
+	} else {
+		rc = f->flags & PX_FF_DATA ? PX_OK : pxd_out_flow_take(&o->flow, f, body);
+		if (rc == 0 && f->type == PX_F_MSG && f->seg && f->local) /* its payload is ready */
+			rc = pxd_out_flow_long(&o->flow, f, from);
+	}
 	if (rc < 0)
 		pxd_fail(o->d, PXD_EXIT_INTERNAL, "out of memory for a message of %llu bytes from rank %u",
 			(unsigned long long)f->total, f->src);
@@ -183,35 +188,42 @@ static void stats_take(struct out *o, const struct px_frame *f, const uint8_t *b
 	o->collectives = text;
 }
 
-static void envelope_take(struct out *o, const uint8_t *env, int len, int from)
+static void frame_take(struct out *o, const struct px_frame *f, const uint8_t *body, int from)
 {
-	struct px_frame f;
-	const uint8_t *body = env + PX_FRAME_SIZE;
-
-	if (px_frame_get(env, (size_t)len, &f) < 0 || f.body != (uint64_t)len - PX_FRAME_SIZE) {
-		pxd_fail(o->d, PXD_EXIT_INTERNAL,
-			"malformed frame of %d bytes from native rank %d; please report this", len, from);
-		return;
-	}
-	switch (f.type) {
+	switch (f->type) {
 	case PX_F_MSG:
 	case PX_F_ACK:
 	case PX_F_PULL:
-		message_take(o, &f, body, from);
+		message_take(o, f, body, from);
 		break;
 	case PX_F_FIN:
-		fin_take(o, &f);
+		fin_take(o, f);
 		break;
 	case PX_F_ABORT:
-		abort_take(o, &f, body);
+		abort_take(o, f, body);
 		break;
 	case PX_F_STATS:
-		stats_take(o, &f, body);
+		stats_take(o, f, body);
 		break;
 	default:
 		pxd_fail(o->d, PXD_EXIT_INTERNAL,
-			"unexpected frame of type %u from native rank %d; please report this", f.type, from);
+			"unexpected frame of type %u from native rank %d; please report this", f->type, from);
 	}
+}
+
+/* The frames of a native message. */
+static void envelope_take(struct out *o, const uint8_t *env, size_t len, int from)
+{
+	const uint8_t *body;
+	struct px_frame f;
+	size_t at = 0;
+	int rc;
+
+	while ((rc = px_frame_next(env, len, &at, &f, &body)) > 0 && !o->d->failed)
+		frame_take(o, &f, body, from);
+	if (rc < 0)
+		pxd_fail(o->d, PXD_EXIT_INTERNAL,
+			"malformed frame in %zu bytes from native rank %d; please report this", len, from);
 }
 
 static bool ring_poll(struct out *o)
@@ -229,7 +241,7 @@ static bool ring_poll(struct out *o)
 		if (!flag)
 			break;
 		px_n.Get_count(&st, MPI_BYTE, &len);
-		envelope_take(o, o->ring_buf[o->head], len, st.MPI_SOURCE);
+		envelope_take(o, o->ring_buf[o->head], (size_t)len, st.MPI_SOURCE);
 		if (px_n.Start(&o->ring[o->head]) != MPI_SUCCESS)
 			pxd_fail(o->d, PXD_EXIT_INTERNAL, "a native receive cannot be posted");
 		o->head = (o->head + 1) % RING;
@@ -308,7 +320,7 @@ static bool out_pending(struct pxd *d)
 static int ring_open(struct out *o)
 {
 	for (int i = 0; i < RING; i++)
-		if (px_n.Recv_init(o->ring_buf[i], PX_ENVELOPE_MAX, MPI_BYTE, MPI_ANY_SOURCE, PX_TAG_UP,
+		if (px_n.Recv_init(o->ring_buf[i], PX_BATCH_MAX, MPI_BYTE, MPI_ANY_SOURCE, PX_TAG_UP,
 			    o->d->map.relay, &o->ring[i]) != MPI_SUCCESS ||
 			px_n.Start(&o->ring[i]) != MPI_SUCCESS)
 			return PX_EMPI;

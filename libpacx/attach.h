@@ -5,18 +5,19 @@
  * first says PX_TAG_HERE to the first out-daemon (so that it knows whom a collective call would wait for in vain) and is then
  * collective on the native MPI_COMM_WORLD. Then, on `relay` (a duplicate of it):
  *
- *   rank -> out-daemon   PX_TAG_UP    one native message: frame header, inline body if any. To which gateway: all frames between
- *                                     two ranks to (src + dst) % gateways; the beginning of a payload (flag DATA, or the announcement
- *                                     itself) to the gateway `via` of its message
+ *   rank -> out-daemon   PX_TAG_UP    native messages of whole frames (header, inline body if any), at most PX_BATCH_MAX bytes. To
+ *                                     which gateway: all frames between two ranks to (src + dst) % gateways; the beginning of a
+ *                                     payload (flag DATA, or the announcement itself) to the gateway `via` of its message
  *   out-daemon -> rank   PX_TAG_DOWN  CREDIT: envelopes that have left; PULL: a message whose payload is wanted now; FIN
- *   in-daemon -> rank    PX_TAG_DOWN  one native message as in PX_TAG_UP; the receiver keeps a ring of posted receives of
- *                                     PX_ENVELOPE_MAX bytes, so order is kept
+ *   in-daemon -> rank    PX_TAG_DOWN  native messages of whole frames as in PX_TAG_UP; the receiver keeps a ring of posted
+ *                                     receives of PX_BATCH_MAX bytes, so order is kept
  *   payload up           frame.local  (a tag >= PX_TAG_DATA) native messages of frame.seg bytes, the last one shorter, in
  *                                     order, sent with Issend. A tag is used again only when all Issends of its message are
  *                                     complete; so a tag names one message
  *   rank -> in-daemon    PX_TAG_DONE  PULL: a long message has been matched, its receives are posted under tag frame.local (tag = 1:
  *                                     nobody will receive it); FIN: this rank will receive nothing more
- *   payload down         frame.local  of the PULL: native messages as above, sent with Isend
+ *   payload down         frame.local  of the PULL: native messages as above, sent with Isend; or of the announcement of a middling
+ *                                     message that is here already (a tag >= PX_TAG_PROMISED): one native message, sent with Issend
  *   daemon -> ranks      world map    PMPI_Ibcast of its length (int), then of its bytes, root = out-daemon of gateway 0
  *
  * A rank that has finished sends FIN to every daemon, and each answers with FIN as its last frame.
@@ -34,6 +35,9 @@
 #define PX_TAG_HERE  4  /* on the native MPI_COMM_WORLD, empty */
 #define PX_TAG_DATA  16 /* and above, up to PX_TAG_DATA + PX_TAG_COUNT - 1 */
 #define PX_TAG_COUNT (1 << 20)
+#define PX_TAG_PROMISED                                                                                      \
+	(PX_TAG_DATA + PX_TAG_COUNT) /* and above: payload of middling messages, chosen by the in-daemon */
+#define PX_PROMISES 16               /* of them for each rank */
 
 enum px_role { PX_ROLE_APP = 0, PX_ROLE_OUT = 1, PX_ROLE_IN = 2 };
 

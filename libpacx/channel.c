@@ -1,8 +1,6 @@
 /* channel.c: see channel.h.
  *
- * Design. An envelope (frame header, and the payload when it is short) is one native message of at
- * most PX_ENVELOPE_MAX bytes, small enough for both vendors' eager protocols: the blocking native send
- * that carries it copies and returns. The receiver keeps RING posted receives and handles them strictly in
+ * Design. An envelope is a frame header, and the payload when it is short; outbox.c sends it, and others with it. The receiver keeps RING posted receives and handles them strictly in
  * the order posted, which is the order in which the native MPI matches them; so frames of one sender stay
  * in order. Long payloads follow as native messages of their own and are received straight into
  * the user's buffer; only data that is not contiguous, or too long for the receive, takes a detour.
@@ -11,7 +9,7 @@
  * of envelopes per destination, opened again by CREDIT frames of the out-daemon), and only a few long ones per destination
  * give their payload to the daemon at a time (PX_LATER: the others, until one is through or the receiver pulls one). So a
  * receiver that does not receive stops its own senders, and costs the daemons little memory. A receive of a long message posts
- * its native receives first and then pulls the payload from the in-daemon.
+ * its native receives first and then pulls the payload from the in-daemon, unless that has promised it with the announcement.
  */
 #include "channel.h"
 
@@ -23,6 +21,7 @@
 #include "datatype.h"
 #include "err.h"
 #include "map.h"
+#include "outbox.h"
 #include "state.h"
 #include "wait.h"
 
@@ -31,14 +30,15 @@
 	8 /* envelopes handled per poll, so that a flood cannot keep a waiter from looking at its own request */
 #define WINDOW 1024 /* segments of one receive posted at once: 1 GiB in the largest size */
 #define WINDOW_SEND                                                                                          \
-	16         /* segments of one send under way at once: the daemon's native MPI keeps a note of each */
-#define LONGS    4 /* long messages per destination whose payload is on its way */
+	16          /* segments of one send under way at once: the daemon's native MPI keeps a note of each */
+#define LONGS    4  /* long messages per destination whose payload is on its way */
+#define MIDDLES  16 /* the same when the next one is a middling one */
 #define DRAIN_NS 10000000000u /* Finalize waits this long for the daemons */
 #define ABORT_NS 5000000000u  /* Abort gives the daemons this long to tell the other sites */
 
 struct px_traffic px_sent;
 
-static uint8_t ring_buf[RING][PX_ENVELOPE_MAX];
+static uint8_t ring_buf[RING][PX_BATCH_MAX];
 static MPI_Request ring[RING];
 static int ring_head;
 static struct px_map *contexts;                    /* ctx -> struct px_match */
@@ -96,7 +96,7 @@ int px_channel_open(void)
 	window = px_pair_window(px.map.nranks, px.world->nranks - px.map.nranks);
 	fins = 0;
 	for (int i = 0; i < RING; i++) {
-		if (px_n.Recv_init(ring_buf[i], PX_ENVELOPE_MAX, MPI_BYTE, MPI_ANY_SOURCE, PX_TAG_DOWN,
+		if (px_n.Recv_init(ring_buf[i], PX_BATCH_MAX, MPI_BYTE, MPI_ANY_SOURCE, PX_TAG_DOWN,
 			    px.map.relay, &ring[i]) != MPI_SUCCESS ||
 			px_n.Start(&ring[i]) != MPI_SUCCESS)
 			return PX_EMPI;
@@ -165,7 +165,7 @@ bool px_xfer_test(struct px_xfer *x, bool sending, int *rc)
 static int envelope_send(const struct px_frame *f, uint8_t *envelope, int body, int to, int tag)
 {
 	px_frame_put(f, envelope);
-	return px_n.Send(envelope, PX_FRAME_SIZE + body, MPI_BYTE, to, tag, px.map.relay);
+	return px_outbox_send(envelope, PX_FRAME_SIZE + body, to, tag);
 }
 
 static void frame_init(struct px_frame *f, enum px_frame_type type, int dst)
@@ -234,6 +234,12 @@ static int data_ready(struct px_req *r, uint64_t total)
 		return MPI_SUCCESS;
 	r->x.data = r->x.temp = malloc(total > 0 ? total : 1);
 	return r->x.temp ? px_type_pack(r->buf, r->count, r->type, r->x.temp) : MPI_ERR_NO_MEM;
+}
+
+/* May a message of this length begin its payload now? */
+static bool may_begin(const struct dest *d, uint64_t total)
+{
+	return d->active < (total <= PX_MIDDLE_MAX ? MIDDLES : LONGS) && !d->later;
 }
 
 /* Begin the payload of r: its segments go to native rank `to`. */
@@ -329,7 +335,7 @@ static int announce(struct px_req *r)
 	if (rc == MPI_SUCCESS && !local)
 		rc = px_map_put(longs, r->msg, r) < 0 ? MPI_ERR_NO_MEM : MPI_SUCCESS;
 	/* One envelope says both, if one daemon serves both and the payload may begin. */
-	now = local || (to == px.map.out[r->via] && d->active < LONGS && !d->later);
+	now = local || (to == px.map.out[r->via] && may_begin(d, f.total));
 	if (rc == MPI_SUCCESS && now)
 		rc = tag_take(r, &f);
 	if (rc == MPI_SUCCESS)
@@ -341,7 +347,7 @@ static int announce(struct px_req *r)
 		d->active += local ? 0 : 1;
 		return payload_start(r, &f, to);
 	}
-	if (d->active < LONGS && !d->later)
+	if (may_begin(d, f.total))
 		return payload_begin(r);
 	list_put(&d->later_end, r, PX_LATER);
 	return MPI_SUCCESS;
@@ -416,7 +422,9 @@ static int send_start(struct px_req *r, uint64_t ctx, int dst, unsigned flags)
 	r->dst = dst;
 	r->flags = flags | (r->mode == PX_SYNCHRONOUS ? PX_FF_SYNC : 0);
 	r->msg = ++next_msg;
-	r->via = (uint16_t)(r->msg % (uint32_t)px.map.gateways);
+	/* A middling message goes one way: its receiver's daemon can then promise the payload with the announcement. */
+	r->via = (uint16_t)(total <= PX_MIDDLE_MAX ? flow_gateway(dst)
+						   : (int)(r->msg % (uint32_t)px.map.gateways));
 	if (r->mode == PX_SYNCHRONOUS && px_map_put(acks, r->msg, r) < 0)
 		return MPI_ERR_NO_MEM;
 	if (!local) {
@@ -483,16 +491,17 @@ static void pull_send(const struct px_frame *got, int tag, bool unwanted)
 /* Post the native receives for the payload of f and have it sent. */
 static int payload_receive(struct px_req *r, const struct px_frame *f, int from)
 {
-	bool local = px_is_local((int)f->src);
+	bool promised =
+		f->local != 0; /* by a rank of this site, or by the in-daemon: it comes under that tag */
 	int rc;
 
-	r->x.peer = local ? from : px.map.in[f->via % px.map.gateways];
-	r->x.tag = local ? (int)f->local : tag_get();
+	r->x.peer = promised ? from : px.map.in[f->via % px.map.gateways];
+	r->x.tag = promised ? (int)f->local : tag_get();
 	if (r->x.tag < 0)
 		return MPI_ERR_NO_MEM;
-	r->x.own_tag = !local;
+	r->x.own_tag = !promised;
 	rc = xfer_start(&r->x, f->total, f->seg, false);
-	if (!local)
+	if (!promised)
 		pull_send(f, r->x.tag, false);
 	return rc;
 }
@@ -638,57 +647,72 @@ void px_channel_ctx_del(uint64_t ctx)
 	px_map_del(contexts, ctx);
 }
 
-static void handle(const uint8_t *envelope, int len, int from)
+/* One frame with its body. */
+static void take(const struct px_frame *f, const uint8_t *body, int from)
 {
-	struct px_frame f;
 	struct px_req *r;
 
-	if (px_frame_get(envelope, (size_t)len, &f) < 0 || f.src >= (uint32_t)px.world->nranks) {
-		px_log(PX_LOG_ERROR, "rank %d: a malformed frame from native rank %d; please report this",
-			px.grank, from);
-		px_channel_abort(1, "malformed frame inside a site");
-		return;
-	}
-	switch (f.type) {
+	switch (f->type) {
 	case PX_F_MSG:
-		arrive(&f, from, envelope + PX_FRAME_SIZE);
+		arrive(f, from, body);
 		break;
 	case PX_F_ACK:
-		r = px_map_del(acks, f.msg);
+		r = px_map_del(acks, f->msg);
 		if (r)
 			r->acked = true;
 		break;
 	case PX_F_CREDIT:
-		if (f.dst < (uint32_t)px.world->nranks)
-			credit((int)f.dst, f.total);
+		if (f->dst < (uint32_t)px.world->nranks)
+			credit((int)f->dst, f->total);
 		break;
 	case PX_F_PULL:
-		pulled(f.msg);
+		pulled(f->msg);
 		break;
 	case PX_F_FIN:
 		fins++;
 		break;
 	default:
 		px_log(PX_LOG_ERROR, "rank %d: unexpected frame type %d from native rank %d", px.grank,
-			f.type, from);
+			f->type, from);
+	}
+}
+
+/* The frames of a native message. */
+static void handle(const uint8_t *bytes, size_t len, int from)
+{
+	const uint8_t *body;
+	struct px_frame f;
+	size_t at = 0;
+	int rc;
+
+	while ((rc = px_frame_next(bytes, len, &at, &f, &body)) > 0 && f.src < (uint32_t)px.world->nranks)
+		take(&f, body, from);
+	if (rc != 0) {
+		px_log(PX_LOG_ERROR, "rank %d: a malformed frame from native rank %d; please report this",
+			px.grank, from);
+		px_channel_abort(1, "malformed frame inside a site");
 	}
 }
 
 bool px_channel_poll(void)
 {
 	int n = 0, flag, len;
+	bool some = px_outbox_poll();
 	MPI_Status st;
 
+	px_outbox_cork(); /* what several frames cause to be sent goes together */
 	while (n < POLL_MAX) {
 		if (px_n.Test(&ring[ring_head], &flag, &st) != MPI_SUCCESS || !flag)
 			break;
 		px_n.Get_count(&st, MPI_BYTE, &len);
-		handle(ring_buf[ring_head], len, st.MPI_SOURCE);
+		handle(ring_buf[ring_head], (size_t)len, st.MPI_SOURCE);
 		px_n.Start(&ring[ring_head]);
 		ring_head = (ring_head + 1) % RING;
 		n++;
 	}
-	return n > 0;
+	if (px_outbox_uncork() != MPI_SUCCESS)
+		px_channel_abort(1, "a native send failed");
+	return some || n > 0;
 }
 
 /* Receive and drop the payload of a message that nobody wanted, so that its sender completes. */
@@ -698,7 +722,7 @@ static void drain(struct px_msg *u)
 	struct px_wait w;
 	int rc = MPI_SUCCESS;
 
-	if (u->f.seg && !px_is_local((int)u->f.src)) {
+	if (u->f.seg && u->f.local == 0) {
 		if (fins == 0)
 			pull_send(&u->f, 0, true);
 		free(u);
@@ -754,6 +778,7 @@ void px_channel_close(void)
 		drain(u);
 	}
 	early_end = &early;
+	px_outbox_close();
 	for (int i = 0; i < RING; i++) {
 		px_n.Cancel(&ring[i]);
 		px_n.Wait(&ring[i], MPI_STATUS_IGNORE);
@@ -776,6 +801,7 @@ void px_channel_abort(int code, const char *why)
 		f.body = f.total = len < PX_INLINE_MAX ? len : PX_INLINE_MAX;
 		memcpy(envelope + PX_FRAME_SIZE, why, f.body);
 		envelope_send(&f, envelope, (int)f.body, px.map.out[0], PX_TAG_UP);
+		px_outbox_flush();
 		/* The out-daemon ends the native job, this rank with it. */
 		while (px_now_ns() - start < ABORT_NS)
 			px_wait_idle(&w);

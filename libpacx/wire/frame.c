@@ -173,6 +173,23 @@ int px_frame_get(const uint8_t *in, size_t len, struct px_frame *f)
 	return PX_FRAME_SIZE;
 }
 
+int px_frame_next(const uint8_t *in, size_t len, size_t *at, struct px_frame *f, const uint8_t **body)
+{
+	int rc;
+
+	if (*at == len)
+		return 0;
+	rc = px_frame_get(in + *at, len - *at, f);
+	if (rc < 0)
+		return rc;
+	*at += PX_FRAME_SIZE;
+	if (f->body > len - *at)
+		return PX_ESHORT;
+	*body = in + *at;
+	*at += (size_t)f->body;
+	return 1;
+}
+
 int px_frame_check_link(const struct px_frame *f, int reverse)
 {
 	bool counted = !reverse && f->type >= PX_F_MSG && f->type <= PX_F_ABORT;

@@ -17,8 +17,13 @@
 /* Payloads up to this many bytes travel in the frame that announces the message. */
 #define PX_INLINE_MAX   1968
 #define PX_ENVELOPE_MAX (PX_FRAME_SIZE + PX_INLINE_MAX) /* 2048: header + inline body */
-#define PX_SEG_MIN      (256u << 10)
-#define PX_SEG_MAX      (1u << 20)
+/* A native message between a rank and a daemon carries one or more whole frames; both vendors copy one of this size and do not
+ * wait for its receiver (Open MPI over vader: 4096 with its own header). */
+#define PX_BATCH_MAX 4000
+/* Longer than PX_INLINE_MAX, up to here: a middling message, whose payload comes without being asked for (attach.h). */
+#define PX_MIDDLE_MAX 65536
+#define PX_SEG_MIN    (256u << 10)
+#define PX_SEG_MAX    (1u << 20)
 /* Upper bound of `body` in control frames (HELLO, REFUSE, ABORT, WORLD, STATS). */
 #define PX_CONTROL_MAX (1u << 20)
 /* HELLO is read before anything is known of the peer: less. PX_HELLO_MAX (hello.h) is the same number. */
@@ -84,6 +89,10 @@ void px_frame_put(const struct px_frame *f, uint8_t *out);
 /* px_frame_get: decode in[0..len). PX_FRAME_SIZE on success, PX_ESHORT when more bytes are needed,
  * PX_EVERSION or PX_EPROTO for bytes that no correct peer sends. *f is written only on success. */
 int px_frame_get(const uint8_t *in, size_t len, struct px_frame *f);
+
+/* px_frame_next: the frames of a native message, which holds nothing but whole ones: the next one at *at, and its body. 1, 0 at the end,
+ * or PX_E... */
+int px_frame_next(const uint8_t *in, size_t len, size_t *at, struct px_frame *f, const uint8_t **body);
 
 /* px_frame_check_link: may f, as px_frame_get gave it, cross a link from writer to reader (reverse = 0), or on its way
  * back (reverse = 1)? Site-local types may not, `local` is 0, and exactly MSG, SEG, ACK, BYE and ABORT towards the

@@ -45,6 +45,7 @@ def main():
         med = lambda k: statistics.median(r[k] for r in rows)
         print(f"{f:20} {med('native_ns'):7.1f} ns {med('add_local_ns'):+11.1f} ns {med('add_world_ns'):+12.1f} ns")
     one_site(b, args.runs)
+    rates(b, args.runs)
 
 
 def one_site(b, runs):
@@ -62,6 +63,26 @@ def one_site(b, runs):
         for name in seen["native"][0]:
             native, hook, poll = (statistics.median(v[name] for v in seen[way]) for way in ("native", "hook", "poll"))
             print(f"{f + ' ' + name:24} {native:6.2f} us {hook:7.2f} us {hook / native:8.2f} x {poll:7.2f} us {poll / native:8.2f} x")
+
+
+def rates(b, runs):
+    """Windows of 64 messages at 2+2 ranks, next to one flat Open MPI job over TCP loopback."""
+    if not os.path.exists(f"{b}/openmpi/bench/rate"):
+        return
+    flat_cmd = ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "--mca", "btl", "tcp,self", "-np", "4", f"{b}/openmpi/bench/rate"]
+    forms = [(f, link) for f in ("openmpi", "mpich") if os.path.exists(f"{b}/{f}/bench/rate") for link in ("tls", "none")]
+    seen = {}
+    for _ in range(runs):
+        flat = values(flat_cmd)
+        for f, link in forms:
+            v = values([f"{b}/bin/pacxrun", "-n", "2+2", "--mpi", f, "--link", f"security: {link}", "--", f"{b}/{{mpi}}/bench/rate"])
+            for size in v:
+                seen.setdefault((f, link, size), []).append((v[size], v[size] / flat[size]))
+    print("\nwindows of 64, 2+2 ranks, messages/s (share of flat Open MPI over TCP in the same run)")
+    print(f"{'bytes':>8} " + " ".join(f"{f + ' ' + link:>22}" for f, link in forms))
+    for size in sorted({k[2] for k in seen}, key=int):
+        cells = [(statistics.median(x for x, _ in seen[f, link, size]), statistics.median(y for _, y in seen[f, link, size])) for f, link in forms]
+        print(f"{size:>8} " + " ".join(f"{m:14.0f} ({r:5.2f})" for m, r in cells))
 
 
 if __name__ == "__main__":

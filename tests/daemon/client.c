@@ -45,7 +45,7 @@ static struct px_site_map map;
 static struct px_world *world;
 static int me, next_tag;
 static uint32_t next_msg;
-static uint8_t ring_buf[RING][PX_ENVELOPE_MAX];
+static uint8_t ring_buf[RING][PX_BATCH_MAX];
 static MPI_Request ring[RING];
 static int head;
 static int fins;
@@ -58,32 +58,43 @@ static void die(const char *what)
 	px_n.Abort(MPI_COMM_WORLD, 99);
 }
 
+static void frame_take(const struct px_frame *f, const uint8_t *body, int from)
+{
+	struct message *m;
+
+	if (f->type != PX_F_MSG && f->type != PX_F_ACK) {
+		/* CREDIT: this client sends less than a window before it looks. PULL: its payload is always under way. */
+		fins += f->type == PX_F_FIN;
+		return;
+	}
+	m = calloc(1, sizeof *m);
+	if (!m || !(m->data = malloc(f->body + 1)))
+		die("out of memory");
+	m->f = *f;
+	m->from = from;
+	memcpy(m->data, body, f->body);
+	*last = m;
+	last = &m->next;
+}
+
 static int poll_ring(void)
 {
-	int n = 0, flag, len;
+	int n = 0, flag, len, rc;
 	MPI_Status st;
 
 	while (n < RING) {
-		struct message *m;
+		const uint8_t *body;
+		struct px_frame f;
+		size_t at = 0;
 
 		px_n.Test(&ring[head], &flag, &st);
 		if (!flag)
 			break;
 		px_n.Get_count(&st, MPI_BYTE, &len);
-		m = calloc(1, sizeof *m);
-		if (!m || px_frame_get(ring_buf[head], (size_t)len, &m->f) < 0)
+		while ((rc = px_frame_next(ring_buf[head], (size_t)len, &at, &f, &body)) > 0)
+			frame_take(&f, body, st.MPI_SOURCE);
+		if (rc < 0)
 			die("malformed frame from the daemon");
-		m->from = st.MPI_SOURCE;
-		if (m->f.type != PX_F_MSG && m->f.type != PX_F_ACK) {
-			/* CREDIT: this client sends less than a window before it looks. PULL: its payload is always under way. */
-			fins += m->f.type == PX_F_FIN;
-			free(m);
-		} else {
-			m->data = malloc(m->f.body + 1);
-			memcpy(m->data, ring_buf[head] + PX_FRAME_SIZE, m->f.body);
-			*last = m;
-			last = &m->next;
-		}
 		px_n.Start(&ring[head]);
 		head = (head + 1) % RING;
 		n++;
@@ -197,7 +208,8 @@ static void payload(struct message *m, uint8_t *buf)
 	f.msg = m->f.msg;
 	f.total = m->f.total;
 	f.seg = m->f.seg;
-	f.local = (uint32_t)(PX_TAG_DATA + next_tag++ % PX_TAG_COUNT);
+	/* A middling message may come without a PULL, under the tag that its announcement names. */
+	f.local = m->f.local ? m->f.local : (uint32_t)(PX_TAG_DATA + next_tag++ % PX_TAG_COUNT);
 	x.n = (int)((m->f.total + m->f.seg - 1) / m->f.seg);
 	x.req = malloc((size_t)x.n * sizeof *x.req);
 	for (int i = 0; i < x.n; i++) {
@@ -206,7 +218,8 @@ static void payload(struct message *m, uint8_t *buf)
 
 		px_n.Irecv(buf + at, (int)len, MPI_BYTE, map.in[0], (int)f.local, map.relay, &x.req[i]);
 	}
-	envelope(&f, NULL, map.in[0], PX_TAG_DONE);
+	if (!m->f.local)
+		envelope(&f, NULL, map.in[0], PX_TAG_DONE);
 	xfer_wait(&x);
 }
 
@@ -270,7 +283,7 @@ static void start(void)
 	px_n.Comm_rank(map.apps, &lrank);
 	me = world->base[world->self] + lrank;
 	for (int i = 0; i < RING; i++) {
-		px_n.Recv_init(ring_buf[i], PX_ENVELOPE_MAX, MPI_BYTE, MPI_ANY_SOURCE, PX_TAG_DOWN, map.relay,
+		px_n.Recv_init(ring_buf[i], PX_BATCH_MAX, MPI_BYTE, MPI_ANY_SOURCE, PX_TAG_DOWN, map.relay,
 			&ring[i]);
 		px_n.Start(&ring[i]);
 	}

@@ -1,0 +1,28 @@
+/* outbox.h: native messages that carry envelopes from this rank to its daemons and, for collectives, to ranks of its site.
+ *
+ * Owns copies of what the native MPI has not taken yet, so that an envelope is sent when the call returns, and no call waits for its
+ * receiver: over Open MPI's shared memory a blocking send of more than 256 bytes returns only when the receiver has polled.
+ * Between px_outbox_cork and px_outbox_uncork frames to one daemon are packed into as few native messages as they fit in; nothing
+ * waits for company outside of that. Called with the library's lock; never waits but in px_outbox_close.
+ */
+#ifndef PX_OUTBOX_H
+#define PX_OUTBOX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* px_outbox_send: n bytes, whole frames, to native rank `to` of the relay communicator. Frames with one tag to one rank arrive in the
+ * order sent. MPI error code. */
+int px_outbox_send(const uint8_t *bytes, int n, int to, int tag);
+
+/* Calls may be nested; the outermost uncork sends what has been packed. px_outbox_flush sends it at once. MPI error code. */
+void px_outbox_cork(void);
+int px_outbox_uncork(void);
+int px_outbox_flush(void);
+
+/* px_outbox_poll: let go of what has left. True when something happened. */
+bool px_outbox_poll(void);
+/* px_outbox_close: wait until all has left; before the native Finalize. */
+void px_outbox_close(void);
+
+#endif
