@@ -50,8 +50,11 @@ void pxd_fail(struct pxd *d, int code, const char *fmt, ...)
 	px_log(PX_LOG_ERROR, "%s", text);
 }
 
+static const char *socket_path = ""; /* what a signal has to remove */
+
 static void on_term(int sig)
 {
+	unlink(socket_path);
 	_exit(128 + sig);
 }
 
@@ -235,6 +238,7 @@ static int daemon_open(struct pxd *d)
 		index % 2 == 0 ? "out" : "in", d->gateway);
 	if (rc == 0)
 		pxd_status_open(&d->status, &d->loop, name, status_make, d);
+	socket_path = d->status.path;
 	return rc;
 }
 

@@ -62,6 +62,20 @@ static void daemon_become(void)
 	_exit(1);
 }
 
+/* stdin_from_fifo: global rank 0 gets its standard input from pacxrun where the launcher is no good for that. */
+static void stdin_from_fifo(const char *path)
+{
+	int fd = open(path, O_RDONLY);
+
+	if (fd < 0 || dup2(fd, 0) < 0) {
+		fprintf(stderr, "pacxrank: standard input from %s: %s\n", path, strerror(errno));
+		return;
+	}
+	if (fd > 0)
+		close(fd);
+	unsetenv("PACX_STDIN"); /* libpacx need not open it */
+}
+
 int main(int argc, char **argv)
 {
 	int rank = rank_of_site();
@@ -73,6 +87,8 @@ int main(int argc, char **argv)
 	if (rank < 0 && is("PACX_FORM", "single"))
 		daemon_become();
 	unsetenv("PACX_KEY");
+	if (rank == 0 && is("PACX_BASE", "0") && getenv("PACX_STDIN"))
+		stdin_from_fifo(getenv("PACX_STDIN"));
 	execvp(argv[1], argv + 1);
 	if (errno == E2BIG)
 		fprintf(stderr,

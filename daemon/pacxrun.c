@@ -487,11 +487,15 @@ static void fifo_remove(void)
 		rmdir(fifo_dir);
 }
 
-/* fifo_make: standard input of global rank 0 where the launcher gives its own to a daemon (MPICH's
- * hydra has no option for it). */
+/* fifo_make: standard input of global rank 0 where MPICH's hydra would give it to a daemon, or would give up when rank 0 does not read
+ * 64 KiB of it at once. With a start command of the user's, rank 0 may be on another node. */
 static const char *fifo_make(const struct pxd_hosts *h)
 {
-	if (!h->sites[0].daemons_first || h->sites[0].mpi != PX_MPI_MPICH)
+	const struct pxd_site *s = &h->sites[0];
+	struct stat st;
+
+	if (s->mpi != PX_MPI_MPICH ||
+		(!s->daemons_first && (s->start || fstat(0, &st) < 0 || S_ISCHR(st.st_mode))))
 		return NULL;
 	strcpy(fifo_dir, "/tmp/pacxrun-XXXXXX");
 	if (!mkdtemp(fifo_dir)) {

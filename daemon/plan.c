@@ -418,8 +418,8 @@ static int start_make(const struct pxd_hosts *h, int i, const struct pxd_plan_op
 	st->remote = s->start && pxd_template_remote(s->start);
 	st->secure = pxd_plan_secure(h, i);
 	st->records = wanted && records_wanted(s);
-	st->fifo_stdin = o->stdin_fifo && s->base == 0 && site_is_here(s) && s->daemons_first &&
-			 s->mpi == PX_MPI_MPICH;
+	st->fifo_stdin = o->stdin_fifo && s->base == 0 && site_is_here(s) &&
+			 (s->daemons_first || !s->start) && s->mpi == PX_MPI_MPICH;
 	snprintf(why, cap, "out of memory");
 	if (asprintf(&lib, "%s/lib", s->prefix ? s->prefix : o->prefix) < 0)
 		return PX_ENOMEM;

@@ -1,18 +1,24 @@
 /* rundir.c: see rundir.h. */
 #include "rundir.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "err.h"
 
-#define SUFFIX ".sock"
+#define SUFFIX      ".sock"
+#define SWEEP_AGE_S 2
 
 /* dir_check: is it a directory that nobody else can reach into? In /tmp anybody may have made it before us. */
 static int dir_check(const char *dir, char *why, size_t cap)
@@ -109,6 +115,45 @@ int pxd_rundir_make(char *dir, size_t cap, char *why, size_t whycap)
 		return PX_ECONF;
 	}
 	return pxd_rundir_own(dir, why, whycap);
+}
+
+/* is_dead: nobody listens at this socket any more. */
+static bool is_dead(const char *path)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	int fd, rc;
+
+	if (strlen(path) >= sizeof a.sun_path)
+		return false;
+	strcpy(a.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return false;
+	rc = connect(fd, (struct sockaddr *)&a, sizeof a) < 0 ? errno : 0;
+	close(fd);
+	return rc == ECONNREFUSED;
+}
+
+void pxd_rundir_sweep(const char *dir)
+{
+	char path[PXD_RUNDIR_MAX + 256];
+	struct dirent *e;
+	struct stat st;
+	DIR *d = opendir(dir);
+
+	while (d && (e = readdir(d))) {
+		size_t n = strlen(e->d_name);
+
+		if (n <= strlen(SUFFIX) || strcmp(e->d_name + n - strlen(SUFFIX), SUFFIX) != 0)
+			continue;
+		snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
+		/* A daemon that is starting binds and listens within a moment. */
+		if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode) && time(NULL) - st.st_mtime > SWEEP_AGE_S &&
+			is_dead(path))
+			unlink(path);
+	}
+	if (d)
+		closedir(d);
 }
 
 int pxd_rundir_socket(const char *dir, const char *name, char *path, size_t cap)

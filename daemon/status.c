@@ -97,6 +97,7 @@ int pxd_status_open(struct pxd_status *s, uv_loop_t *loop, const char *name,
 		px_log(PX_LOG_WARN, "no pacxctl status for this daemon: %s", why);
 		return rc;
 	}
+	pxd_rundir_sweep(dir);
 	if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode)) /* of a daemon that was killed */
 		unlink(path);
 	rc = uv_pipe_init(loop, &s->pipe, 0);
@@ -111,6 +112,7 @@ int pxd_status_open(struct pxd_status *s, uv_loop_t *loop, const char *name,
 		rc = chmod(path, 0600) < 0 ? -errno : 0;
 	if (rc == 0)
 		rc = uv_listen((uv_stream_t *)&s->pipe, PXD_STATUS_CLIENTS, on_connection);
+	snprintf(s->path, sizeof s->path, "%s", path);
 	if (rc == 0)
 		return 0;
 	pxd_status_close(s);

@@ -18,6 +18,7 @@ struct pxd_status_client;
 
 /* All zero before pxd_status_open. Must live until the loop has run the close callbacks. */
 struct pxd_status {
+	char path[108]; /* of the socket, for who has to go at once; "" = none yet */
 	uv_pipe_t pipe;
 	bool open;
 	void (*make)(void *arg, struct px_buf *b);

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""stdin_test.py: rank 0 reads megabytes of standard input late, on every MPI and layout; jobs leave no sockets in the run directory,
+and what a killed one left goes when the next one starts."""
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+import sites
+from sites import BUILD
+
+TMP = tempfile.mkdtemp(prefix="pacx-stdin-")
+RUN = f"{TMP}/run"
+FLAVORS = sites.flavors()
+
+# Reads all of standard input at rank 0 after a pause in which the launcher has tried to deliver it; with "wait" it waits for ever.
+PROGRAM = r"""
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	static char buf[65536];
+	unsigned long long n = 0, sum = 0;
+	int rank;
+	ssize_t k;
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (argc > 1) {
+		if (rank == 0)
+			puts("up"), fflush(stdout);
+		MPI_Recv(buf, 1, MPI_CHAR, MPI_ANY_SOURCE, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	}
+	if (rank == 0) {
+		sleep(2); /* late: that is the case */
+		while ((k = read(0, buf, sizeof buf)) > 0)
+			for (ssize_t i = 0; i < k; i++)
+				sum += (unsigned char)buf[i] * (++n % 251 + 1);
+		printf("%llu %llu\n", n, sum);
+	}
+	return MPI_Finalize();
+}
+"""
+
+
+def setup():
+    with open(f"{TMP}/prog.c", "w") as f:
+        f.write(PROGRAM)
+    for m in FLAVORS:
+        subprocess.run([f"mpicc.{m}", "-w", "-D_GNU_SOURCE", "-o", f"{TMP}/prog.{m}", f"{TMP}/prog.c"], check=True)
+
+
+def environment():
+    env = {k: v for k, v in os.environ.items() if not k.startswith("PACX_")}
+    return dict(env, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", PACX_RUN_DIR=RUN)
+
+
+def command(mpi, *options):
+    return [f"{BUILD}/bin/pacxrun", "-n", "1+1", "--mpi", mpi, *options, "--", f"{TMP}/prog.{mpi}"]
+
+
+def megabytes_arrive_late():
+    data = bytes(range(256)) * (3 << 12)  # 3 MiB
+    want = f"{len(data)} {sum(b * (i % 251 + 1) for i, b in enumerate(data, 1))}\n"
+    for mpi in FLAVORS:
+        for options in ((), ("--daemons", "first"), ("--form", "single")):
+            p = subprocess.run(command(mpi, *options), input=data, capture_output=True, timeout=100, env=environment(), check=False)
+            assert (p.returncode, p.stdout.decode()) == (0, want), (mpi, options, p)
+
+
+def no_standard_input_is_fine():
+    for mpi in FLAVORS:
+        p = subprocess.run(command(mpi), stdin=subprocess.DEVNULL, capture_output=True, timeout=100, env=environment(), check=False)
+        assert (p.returncode, p.stdout) == (0, b"0 0\n"), p
+
+
+def sockets():
+    return [n for n in os.listdir(RUN) if n.endswith(".sock")]
+
+
+def waiting(mpi):
+    """A job that is up, with its sockets."""
+    p = subprocess.Popen([*command(mpi), "wait"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                         env=environment())
+    assert p.stdout.readline() == b"up\n"
+    assert len(sockets()) == 4, sockets()
+    return p
+
+
+def sockets_go_with_the_job():
+    mpi = FLAVORS[0]
+    assert not sockets(), sockets()  # jobs that ended well
+    p = waiting(mpi)
+    p.send_signal(signal.SIGTERM)
+    p.communicate(timeout=60)
+    assert not sockets(), sockets()
+    p = waiting(mpi)
+    for pid in [d for d in sites.descendants(p.pid) if sites.comm(d).startswith("pacxd")]:
+        os.kill(pid, signal.SIGKILL)
+    p.communicate(timeout=60)
+    left = sockets()
+    assert left
+    time.sleep(4)  # sockets younger than that may be of a daemon that starts
+    p = subprocess.run(command(mpi), stdin=subprocess.DEVNULL, capture_output=True, timeout=100, env=environment(), check=False)
+    assert p.returncode == 0 and not sockets(), (p, sockets())
+
+
+TESTS = [megabytes_arrive_late, no_standard_input_is_fine, sockets_go_with_the_job]
+
+if __name__ == "__main__":
+    if not FLAVORS:
+        raise SystemExit(77)
+    try:
+        setup()
+        sites.run([(t.__name__, t) for t in TESTS])
+    finally:
+        shutil.rmtree(TMP, ignore_errors=True)
