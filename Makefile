@@ -52,7 +52,7 @@ export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = 1
 
 BASE   = $(wildcard libpacx/base/*.c)
 WIRE   = $(wildcard libpacx/wire/*.c)
-LIB    = $(wildcard libpacx/*.c libpacx/coll/*.c libpacx/io/*.c)
+LIB    = $(wildcard libpacx/*.c libpacx/coll/*.c libpacx/io/*.c libpacx/rma/*.c)
 # What pacxd shares with libpacx beyond the two lowest floors.
 ATTACH = libpacx/vendor.c libpacx/attach_roles.c libpacx/yield_hook.c
 HOSTS  = $(wildcard daemon/hostfile*.c)

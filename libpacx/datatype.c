@@ -13,6 +13,7 @@
 #include "bind.h"
 #include "map.h"
 #include "request.h"
+#include "typemap.h"
 #include "vendor.h"
 
 #define PROBE_MAX  (16 << 20) /* larger odd types are taken as not contiguous, which is only slower */
@@ -185,6 +186,23 @@ const struct px_type *px_type_get(MPI_Datatype t)
 	return p;
 }
 
+void px_type_keep_map(MPI_Datatype t, struct px_typemap *m)
+{
+	struct px_type *p = px_map_get(cache, type_key(t));
+
+	p->map = m;
+}
+
+/* t is going to be freed: its handle may come back as another type. */
+static void forget(MPI_Datatype t)
+{
+	struct px_type *p = cache ? px_map_del(cache, type_key(t)) : NULL;
+
+	if (p)
+		px_typemap_free(p->map);
+	free(p);
+}
+
 /* MPICH's Pack and Unpack refuse MPI_BOTTOM: the same elements as a type relative to another address. Free *alias. */
 static int from_bottom(MPI_Count n, MPI_Datatype t, char *base, MPI_Datatype *alias)
 {
@@ -335,8 +353,7 @@ int px_Type_free(MPI_Datatype *t)
 			*t = MPI_DATATYPE_NULL;
 		return rc;
 	}
-	if (cache)
-		free(px_map_del(cache, type_key(*t)));
+	forget(*t);
 	return px_n.Type_free(t);
 }
 
@@ -361,8 +378,7 @@ void px_type_sweep(void)
 		if (d->is_op) {
 			px_n.Op_free(&d->op);
 		} else {
-			if (cache)
-				free(px_map_del(cache, type_key(d->type)));
+			forget(d->type);
 			px_n.Type_free(&d->type);
 		}
 		free(d);

@@ -12,16 +12,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct px_typemap;
+
 struct px_type {
 	MPI_Count size;       /* bytes of data in one element */
 	MPI_Count lb, extent; /* spacing of elements */
 	MPI_Count true_lb, true_extent;
 	uint8_t elem; /* size of its basic elements if all are alike (1 .. 16), else 0; for compression */
 	bool contig;  /* n elements are n * size bytes from the buffer address on, in type map order */
+	struct px_typemap *map; /* typemap.h; NULL: nobody has asked yet */
 };
 
 /* px_type_get: information on t, borrowed until t is freed. NULL when t is no valid datatype. */
 const struct px_type *px_type_get(MPI_Datatype t);
+
+/* px_type_keep_map: m lives as long as t's entry, which takes it over; for typemap.c. */
+void px_type_keep_map(MPI_Datatype t, struct px_typemap *m);
 
 /* px_type_pack: count elements at buf into out, count * size bytes. 0 or an MPI error code. */
 int px_type_pack(const void *buf, MPI_Count count, MPI_Datatype t, void *out);

@@ -9,7 +9,8 @@ bind.h:         prototypes of the bodies px_<Name> (classes `own`).
 libpacx.map:    linker version script: what leaves the library.
 
 The rules by which a body's prototype follows from the function's: the communicator becomes struct px_comm *c
-(not with `any`), a file struct px_file *f, counts that go with a datatype are MPI_Count, arrays are those of the int form.
+(not with `any`), a file struct px_file *f, with `win` the window struct px_win *w (and a pointer to it both), counts that go
+with a datatype are MPI_Count, arrays are those of the int form.
 """
 import os
 import re
@@ -83,7 +84,7 @@ def read_api(path=API):
             raise SystemExit(f"{path}:{no}: class {cls!r} is none of native, call, own, refused")
         if name in api:
             raise SystemExit(f"{path}:{no}: {name} has a second row")
-        bad = set(filter(None, opts.split(","))) - {"any", "nolock", "before", "both", "meet"}
+        bad = set(filter(None, opts.split(","))) - {"any", "nolock", "before", "both", "meet", "win"}
         if bad:
             raise SystemExit(f"{path}:{no}: unknown option {' '.join(sorted(bad))}")
         api[name] = (cls, set(filter(None, opts.split(","))))
@@ -121,7 +122,7 @@ def prototypes(cc):
 
 def is_count(f, p):
     """A scalar count of elements of a datatype: 64 bits wide in a body."""
-    return (p.type in ("int", "MPI_Count") and not p.array and re.match(r"^(count|sendcount|recvcount)$", p.name)
+    return (p.type in ("int", "MPI_Count") and not p.array and re.match(r"^((send|recv|origin_|result_|target_)?count|target_cout)$", p.name)
             and any("MPI_Datatype" in q.type for q in f.params))
 
 
@@ -135,8 +136,12 @@ def body(f, opts):
             out.append("struct px_comm *c")
         elif p.type == "MPI_File" and not p.array:
             out.append("struct px_file *f")
+        elif "win" in opts and p.type.startswith("MPI_Win"):
+            out.append("struct px_win *w" + (", MPI_Win *win" if p.type.endswith("*") else ""))
         elif is_count(f, p):
             out.append(p.decl("MPI_Count"))
+        elif p.name == "disp_unit":
+            out.append(p.decl("MPI_Aint"))
         else:
             out.append(p.decl())
     return f"int px_{f.name}({', '.join(out) or 'void'})"
@@ -196,6 +201,8 @@ def call_body(f, small, opts):
             args.append(("native" if len(f.comms()) == 1 else "PX_MAP(%s)" % p.name) if "any" in opts else "c")
         elif p.type == "MPI_File" and not p.array:
             args.append("f")
+        elif "win" in opts and p.type.startswith("MPI_Win"):
+            args.append("w, win" if p.type.endswith("*") else "w")
         elif p.array and q.array and p.type != q.type:
             kind = vector_kind(f, p)
             guard = "sendbuf" if p.name.startswith(("send", "sdis")) and any(x.name == "sendbuf" for x in f.params) else None
@@ -265,6 +272,10 @@ def trampoline(f, funcs, cls, opts):
                   f'return px_unsupported(c, "MPI_{f.name}");']
         else:
             b += [f"\treturn {native_call(f)};", f'return px_unsupported(c, "MPI_{f.name}");']
+    elif "win" in opts:
+        pointer = any(p.type == "MPI_Win *" for p in f.params)
+        b = [f"struct px_win *w = px_win_find({'*' if pointer else ''}win);", "int rc;", "", "if (PX_LIKELY(!w))",
+             f"\treturn {native_call(f)};", *call_body(f, small, opts)]
     elif "any" in opts or not comms:
         if "nolock" not in opts:
             b = ["int rc;", "", "if (!px_active)", f"\treturn {native_call(f, False)};"]
@@ -319,7 +330,7 @@ def vendor_table(funcs):
 
 
 def bind_h(rows):
-    out = [HEAD, "#ifndef PX_BIND_H", "#define PX_BIND_H", "", "#include <mpi.h>", "", '#include "comm_find.h"', '#include "lock.h"', "", "struct px_file;", ""]
+    out = [HEAD, "#ifndef PX_BIND_H", "#define PX_BIND_H", "", "#include <mpi.h>", "", '#include "comm_find.h"', '#include "lock.h"', "", "struct px_file;", "struct px_win;", ""]
     for name, (f, cls, opts) in rows.items():
         if cls == "own" and not (name.endswith("_c") and name[:-2] in rows):
             out.append(body(f, opts) + ";")
@@ -422,7 +433,7 @@ NARROW(px_narrow_aint, MPI_Aint)
 
 def bind_c(rows, funcs):
     out = [HEAD, "#include <limits.h>", "#include <mpi.h>", "#include <stdlib.h>", "", '#include "bind.h"', '#include "comm.h"', '#include "comm_find.h"',
-           '#include "io/file.h"', '#include "lock.h"', '#include "request.h"', '#include "topo.h"', '#include "vendor.h"', '#include "wait.h"', "", '#pragma GCC diagnostic ignored "-Wdeprecated-declarations"', ""]
+           '#include "io/file.h"', '#include "lock.h"', '#include "request.h"', '#include "rma/win_find.h"', '#include "topo.h"', '#include "vendor.h"', '#include "wait.h"', "", '#pragma GCC diagnostic ignored "-Wdeprecated-declarations"', ""]
     out.append(HELPERS)
     if any(n.endswith("v_c") for n in rows):
         out.append(NARROW)
