@@ -1,6 +1,6 @@
 /* fortran_attr.c: the attribute functions of Fortran, which reach no C function of MPI.
  *
- * Both vendors' Fortran attr_{put,get} and comm_{set,get}_attr call internals. Here they are exported under every
+ * Both vendors' Fortran attr_{put,get}, comm_{set,get}_attr and win_get_attr call internals. Here they are exported under every
  * name a compiler may call. A user's attribute on MPI_COMM_WORLD goes to the communicator that stands for it; the
  * predefined ones are read from the vendor's own WORLD, where Open MPI keeps them, except for MPI_TAG_UB, of
  * which the C body knows the minimum of all sites. Called by Fortran code only; the real function is the next one of the same name.
@@ -19,6 +19,8 @@
 #include "comm_find.h"
 #include "err.h"
 #include "lock.h"
+#include "rma/win_attr.h"
+#include "rma/win_find.h"
 #include "vendor.h"
 
 typedef void put_fn(MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *ierr);
@@ -62,7 +64,10 @@ static int c_keyval(MPI_Fint keyval)
 #ifdef OPEN_MPI
 	return keyval;
 #else
-	return (keyval & 1) == 0 && keyval > MPI_TAG_UB && keyval <= MPI_APPNUM + 1 ? keyval - 1 : keyval;
+	bool comm = keyval > MPI_TAG_UB && keyval <= MPI_APPNUM + 1;
+	bool win = keyval > MPI_WIN_BASE && keyval <= MPI_WIN_MODEL + 1;
+
+	return (keyval & 1) == 0 && (comm || win) ? keyval - 1 : keyval;
 #endif
 }
 
@@ -131,6 +136,46 @@ static void get(get_fn *real, bool aint, MPI_Fint *comm, MPI_Fint *keyval, void 
 		get(real, aint, comm, keyval, value, flag, ierr);                                            \
 	}
 
+/* Predefined attributes of our windows are not the vendor's; the user's are on the native window. */
+static void get_win(
+	get_fn *real, MPI_Fint *win, MPI_Fint *keyval, void *value, MPI_Fint *flag, MPI_Fint *ierr)
+{
+	bool ours = false;
+	struct px_win *w;
+	void *p;
+
+#ifdef OPEN_MPI
+	w = px_win_find(px_n.Win_f2c(*win));
+#else
+	w = px_win_find((MPI_Win)*win);
+#endif
+	real(win, keyval, value, flag, ierr);
+	if (!w)
+		return;
+	px_lock();
+	ours = px_win_predefined(w, c_keyval(*keyval), &p);
+	px_unlock();
+	if (!ours || !*flag)
+		return;
+	if (c_keyval(*keyval) == MPI_WIN_BASE)
+		*(MPI_Aint *)value = (MPI_Aint)(intptr_t)p;
+	else if (c_keyval(*keyval) == MPI_WIN_SIZE)
+		*(MPI_Aint *)value = *(MPI_Aint *)p;
+	else
+		*(MPI_Aint *)value = *(int *)p;
+}
+
+#define GET_WIN(name)                                                                                        \
+	get_fn name;                                                                                         \
+	void name(MPI_Fint *win, MPI_Fint *keyval, void *value, MPI_Fint *flag, MPI_Fint *ierr)              \
+	{                                                                                                    \
+		static get_fn *real;                                                                         \
+                                                                                                             \
+		if (!real)                                                                                   \
+			real = (get_fn *)(uintptr_t)next(#name);                                             \
+		get_win(real, win, keyval, value, flag, ierr);                                               \
+	}
+
 #define ALL(X, lower, upper)                                                                                 \
 	X(mpi_##lower)                                                                                       \
 	X(mpi_##lower##_)                                                                                    \
@@ -143,6 +188,7 @@ ALL(PUT, attr_put, ATTR_PUT)
 ALL(PUT, comm_set_attr, COMM_SET_ATTR)
 ALL(GET_FINT, attr_get, ATTR_GET)
 ALL(GET_AINT, comm_get_attr, COMM_GET_ATTR)
+ALL(GET_WIN, win_get_attr, WIN_GET_ATTR)
 
 /* What the mpi_f08 modules call. */
 #ifdef OPEN_MPI
@@ -150,9 +196,12 @@ PUT(ompi_attr_put_f)
 PUT(ompi_comm_set_attr_f)
 GET_FINT(ompi_attr_get_f)
 GET_AINT(ompi_comm_get_attr_f)
+GET_WIN(ompi_win_get_attr_f)
 #else
 PUT(mpi_comm_set_attr_f08_)
 GET_AINT(mpi_comm_get_attr_f08_)
 PUT(pmpir_comm_set_attr_f08_)
 GET_AINT(pmpir_comm_get_attr_f08_)
+GET_WIN(mpi_win_get_attr_f08_)
+GET_WIN(pmpir_win_get_attr_f08_)
 #endif

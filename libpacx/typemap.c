@@ -174,8 +174,8 @@ struct contents {
 static int get_large(MPI_Datatype t, struct contents *c, int *iv)
 {
 #ifdef PX_HAVE_Type_get_contents_c
-	int rc = px_n.Type_get_contents_c(
-		t, c->ni, c->na, c->nc, c->nd, iv, c->aint, c->num + c->ni, c->type);
+	int rc =
+		px_n.Type_get_contents_c(t, c->ni, c->na, c->nc, c->nd, iv, c->aint, c->num + c->ni, c->type);
 #else
 	int rc = MPI_ERR_TYPE;
 	(void)t;
@@ -271,7 +271,8 @@ static int array_walk(struct px_typemap *m, const struct px_typemap *inner, MPI_
 }
 
 /* Which of `size` indices has process `at` of `procs`? */
-static void distribute(struct dim *d, MPI_Count size, MPI_Count kind, MPI_Count arg, MPI_Count procs, MPI_Count at)
+static void distribute(
+	struct dim *d, MPI_Count size, MPI_Count kind, MPI_Count arg, MPI_Count procs, MPI_Count at)
 {
 	MPI_Count block = arg;
 
@@ -287,7 +288,8 @@ static void distribute(struct dim *d, MPI_Count size, MPI_Count kind, MPI_Count 
 			d->index[d->n++] = i;
 }
 
-static int map_array(struct px_typemap *m, const struct contents *c, const struct px_typemap *inner, MPI_Count extent)
+static int map_array(
+	struct px_typemap *m, const struct contents *c, const struct px_typemap *inner, MPI_Count extent)
 {
 	bool sub = c->combiner == MPI_COMBINER_SUBARRAY;
 	/* Integers first, then counts, in each form: see the standard's table of MPI_Type_get_contents. */
@@ -366,7 +368,8 @@ static void block(const struct contents *c, MPI_Count extent, MPI_Count i, MPI_C
 	}
 }
 
-static int map_blocks(struct px_typemap *m, const struct contents *c, const struct px_typemap *inner, MPI_Count extent)
+static int map_blocks(
+	struct px_typemap *m, const struct contents *c, const struct px_typemap *inner, MPI_Count extent)
 {
 	MPI_Count n = c->combiner == MPI_COMBINER_CONTIGUOUS ? 1 : c->num[c->large ? c->ni : 0];
 	int rc = MPI_SUCCESS;
@@ -451,7 +454,10 @@ static uint32_t f90_code(int combiner, MPI_Datatype t, MPI_Count *times)
 	else if (combiner == MPI_COMBINER_F90_COMPLEX)
 		is = size == 8 ? MPI_COMPLEX8 : size == 16 ? MPI_COMPLEX16 : MPI_COMPLEX32;
 	else
-		is = size == 1 ? MPI_INTEGER1 : size == 2 ? MPI_INTEGER2 : size == 4 ? MPI_INTEGER4 : MPI_INTEGER8;
+		is = size == 1   ? MPI_INTEGER1
+		     : size == 2 ? MPI_INTEGER2
+		     : size == 4 ? MPI_INTEGER4
+				 : MPI_INTEGER8;
 	return is != MPI_DATATYPE_NULL ? px_basic_code(is, times) : px_basic_code(t, times);
 }
 

@@ -449,7 +449,7 @@ def bind_c(rows, funcs):
 def fortran_names():
     """Entry points of fortran_attr.c: patterns for the version script."""
     out = []
-    for n in ("attr_put", "attr_get", "comm_set_attr", "comm_get_attr"):
+    for n in ("attr_put", "attr_get", "comm_set_attr", "comm_get_attr", "win_get_attr"):
         for p in ("mpi_", "pmpi_"):
             out += [p + n, p + n + "_", p + n + "__", (p + n).upper(), p + n + "_f08_"]
         out += ["ompi_" + n + "_f", "pmpir_" + n + "_f08_"]

@@ -108,7 +108,8 @@ int px_rma_send(struct px_win *w, int peer, enum px_rma_flow flow, uint8_t *mem,
 	return px_rma_send_data(w, peer, flow, mem, (MPI_Count)bytes, MPI_BYTE, mem, NULL);
 }
 
-int px_rma_say(struct px_win *w, int peer, enum px_rma_flow flow, enum px_rma_kind kind, int64_t disp, int error)
+int px_rma_say(
+	struct px_win *w, int peer, enum px_rma_flow flow, enum px_rma_kind kind, int64_t disp, int error)
 {
 	struct px_rma_head h = { .kind = (uint8_t)kind, .error = (uint8_t)error, .disp = disp };
 	uint8_t *mem = malloc(PX_RMA_HEAD);
@@ -159,8 +160,7 @@ static void reply(struct px_win *w, int dst, enum px_rma_error error, const stru
 			at = data = need(bytes);
 			px_rma_gather(from, data, bytes);
 		}
-		rc = px_rma_send_data(
-			w, dst, PX_RMA_RESPONSES, at, (MPI_Count)bytes, MPI_BYTE, data, NULL);
+		rc = px_rma_send_data(w, dst, PX_RMA_RESPONSES, at, (MPI_Count)bytes, MPI_BYTE, data, NULL);
 	}
 	if (rc != MPI_SUCCESS)
 		fatal("cannot answer an operation on a window");
@@ -204,7 +204,8 @@ static void on_reply(struct px_win *w, struct px_rma_in *in, const struct px_rma
 	px_rma_get_done(w, g, rc);
 }
 
-static void on_response(struct px_win *w, struct px_rma_in *in, const struct px_rma_head *h, const uint8_t *data)
+static void on_response(
+	struct px_win *w, struct px_rma_in *in, const struct px_rma_head *h, const uint8_t *data)
 {
 	struct px_rma_peer *p = &w->peer[in->src];
 
@@ -235,8 +236,9 @@ static void operate(struct px_win *w, int src, const struct px_rma_head *h, cons
 	uint64_t size = h->kind == PX_RMA_CAS ? h->bytes / 2 : h->bytes;
 
 	if (error != PX_RMA_OK) {
-		px_log(PX_LOG_ERROR, "rank %d: an operation of rank %d reaches outside of the window's memory",
-			px.grank, w->c->grank[src]);
+		px_log(PX_LOG_ERROR,
+			"rank %d: an operation of rank %d reaches outside of the window's memory", px.grank,
+			w->c->grank[src]);
 		w->peer[src].failed = error;
 		if (h->kind == PX_RMA_GET || h->kind == PX_RMA_GACC || h->kind == PX_RMA_CAS)
 			reply(w, src, error, at, NULL, 0);
@@ -278,7 +280,8 @@ static void ack(struct px_win *w, int dst)
 	p->failed = PX_RMA_OK;
 }
 
-static void on_request(struct px_win *w, struct px_rma_in *in, const struct px_rma_head *h, const uint8_t *runs)
+static void on_request(
+	struct px_win *w, struct px_rma_in *in, const struct px_rma_head *h, const uint8_t *runs)
 {
 	switch (h->kind) {
 	case PX_RMA_PUT:

@@ -234,8 +234,8 @@ static int at_peer(struct op *o, uint8_t *mem, uint64_t len)
 	}
 	rc = px_rma_send(o->w, o->target, PX_RMA_REQUESTS, mem, len);
 	if (rc == MPI_SUCCESS && big)
-		rc = px_rma_send_data(o->w, o->target, PX_RMA_REQUESTS, o->out.buf, o->out.count, o->out.t,
-			NULL, user);
+		rc = px_rma_send_data(
+			o->w, o->target, PX_RMA_REQUESTS, o->out.buf, o->out.count, o->out.t, NULL, user);
 	else if (user)
 		user->done = true;
 	return rc == MPI_SUCCESS ? px_rma_count(o->w, o->target) : rc;
@@ -359,16 +359,16 @@ int px_Rget(void *buf, MPI_Count count, MPI_Datatype t, int target, MPI_Aint dis
 	return begin_with(&o, req);
 }
 
-int px_Accumulate(const void *buf, MPI_Count count, MPI_Datatype t, int target, MPI_Aint disp, MPI_Count tcount,
-	MPI_Datatype tt, MPI_Op op, struct px_win *w)
+int px_Accumulate(const void *buf, MPI_Count count, MPI_Datatype t, int target, MPI_Aint disp,
+	MPI_Count tcount, MPI_Datatype tt, MPI_Op op, struct px_win *w)
 {
 	OP(PX_RMA_ACC, op, .out = side_of(buf, count, t));
 
 	return begin(&o);
 }
 
-int px_Raccumulate(const void *buf, MPI_Count count, MPI_Datatype t, int target, MPI_Aint disp, MPI_Count tcount,
-	MPI_Datatype tt, MPI_Op op, struct px_win *w, MPI_Request *req)
+int px_Raccumulate(const void *buf, MPI_Count count, MPI_Datatype t, int target, MPI_Aint disp,
+	MPI_Count tcount, MPI_Datatype tt, MPI_Op op, struct px_win *w, MPI_Request *req)
 {
 	OP(PX_RMA_ACC, op, .out = side_of(buf, count, t));
 

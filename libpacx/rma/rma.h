@@ -114,9 +114,9 @@ struct px_rma_in {
 	enum px_rma_flow flow;
 	struct px_msg *first, **end;
 	/* A transfer under way. */
-	struct px_req *r, *slot;   /* slot: for those that are not a px_rma_get's */
-	bool data;                 /* what comes next is the data of `head` */
-	void *temp, *keep;         /* data that cannot go to its place at once; the memory that head is in */
+	struct px_req *r, *slot; /* slot: for those that are not a px_rma_get's */
+	bool data;               /* what comes next is the data of `head` */
+	void *temp, *keep;       /* data that cannot go to its place at once; the memory that head is in */
 	const uint8_t *head;
 	struct px_rma_get *get;    /* data of a reply */
 	struct px_rma_layout into; /* data of an operation */
@@ -165,7 +165,7 @@ struct px_win {
 	int holders;               /* locks granted here; -1: exclusive */
 	struct px_rma_peer *waits; /* for a lock here, in order */
 	bool fenced, lock_all;
-	uint64_t ops; /* since the last fence: then MPI_Win_lock is too early */
+	uint64_t ops;                             /* since the last fence: then MPI_Win_lock is too early */
 	int *started, nstarted, *posted, nposted; /* comm ranks; n = -1: no epoch */
 };
 
@@ -190,7 +190,8 @@ int px_rma_send(struct px_win *w, int peer, enum px_rma_flow flow, uint8_t *mem,
 int px_rma_send_data(struct px_win *w, int peer, enum px_rma_flow flow, const void *buf, MPI_Count count,
 	MPI_Datatype t, void *owned, struct px_req *user);
 /* px_rma_say: a message without layout and data. */
-int px_rma_say(struct px_win *w, int peer, enum px_rma_flow flow, enum px_rma_kind kind, int64_t disp, int error);
+int px_rma_say(
+	struct px_win *w, int peer, enum px_rma_flow flow, enum px_rma_kind kind, int64_t disp, int error);
 /* px_rma_resume: look at this flow again. */
 void px_rma_resume(struct px_win *w, struct px_rma_in *in);
 /* px_rma_serve: one look at a window's messages; for px_progress. */

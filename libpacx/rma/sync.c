@@ -308,7 +308,7 @@ int px_Win_fence(int assert, struct px_win *w)
 
 	if (any_lock(w) || w->nstarted >= 0 || w->nposted >= 0)
 		return px_win_raise(w, MPI_ERR_RMA_SYNC);
-	if (!(assert & MPI_MODE_NOPRECEDE)) {
+	if (!(assert &MPI_MODE_NOPRECEDE)) {
 		sent = malloc((size_t)w->c->size * sizeof *sent);
 		if (!sent)
 			return px_win_raise(w, MPI_ERR_NO_MEM);
@@ -324,7 +324,7 @@ int px_Win_fence(int assert, struct px_win *w)
 		px_rma_until(w->done >= w->expected && w->gets == 0 && w->nouts == 0);
 	}
 	rc = px_Barrier(w->c);
-	w->fenced = !(assert & MPI_MODE_NOSUCCEED);
+	w->fenced = !(assert &MPI_MODE_NOSUCCEED);
 	w->ops = 0;
 	return rc;
 }
@@ -361,7 +361,7 @@ int px_Win_post(MPI_Group group, int assert, struct px_win *w)
 		return rc;
 	w->posted = rank;
 	w->nposted = n;
-	for (int i = 0; i < n && rc == MPI_SUCCESS && !(assert & MPI_MODE_NOCHECK); i++) {
+	for (int i = 0; i < n && rc == MPI_SUCCESS && !(assert &MPI_MODE_NOCHECK); i++) {
 		if (rank[i] == w->c->rank)
 			w->peer[rank[i]].posts++;
 		else

@@ -184,7 +184,8 @@ static int win_make(struct px_win *w, struct px_comm *c, MPI_Info info, MPI_Win 
 	return MPI_SUCCESS;
 }
 
-static int win_new(struct px_comm *c, void *base, MPI_Aint size, MPI_Aint disp_unit, int flavor, struct px_win **out)
+static int win_new(
+	struct px_comm *c, void *base, MPI_Aint size, MPI_Aint disp_unit, int flavor, struct px_win **out)
 {
 	struct px_win *w;
 
@@ -203,7 +204,8 @@ static int win_new(struct px_comm *c, void *base, MPI_Aint size, MPI_Aint disp_u
 	return MPI_SUCCESS;
 }
 
-int px_Win_create(void *base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, struct px_comm *c, MPI_Win *win)
+int px_Win_create(
+	void *base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, struct px_comm *c, MPI_Win *win)
 {
 	struct px_win *w = NULL;
 	int rc = win_new(c, base, size, disp_unit, MPI_WIN_FLAVOR_CREATE, &w);

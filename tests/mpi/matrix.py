@@ -18,9 +18,11 @@ CONFIGS = ["4:openmpi", "4:mpich", "3+3:openmpi+mpich", "3+2:mpich+openmpi", "2+
            "2+1+2:openmpi+mpich+openmpi",
            "2+2:openmpi+openmpi:poll", "3+2:mpich+openmpi:poll"]
 # What the ways of making progress differ in.
-PROGRESS = {"collectives", "comms", "icollectives", "pending", "progress", "p2p_any", "requests", "storm", "threads", "threads_make"}
+PROGRESS = {"collectives", "comms", "icollectives", "pending", "progress", "p2p_any", "requests", "rma_sync", "storm", "threads", "threads_make"}
 # Programs with arguments of their own, or that end on purpose with another status, have their own tests.
 SEPARATE = {"abort", "stdin_rank0", "files_local"}
+# What the vendor itself cannot do, where all ranks are at one site.
+BROKEN = {("4:openmpi", "rma_cas"): "Open MPI 4.1.4 crashes in MPI_Compare_and_swap over shared memory"}
 
 
 def programs(build):
@@ -71,7 +73,10 @@ def main():
     print(f"1..{len(runs)}")
     failed = 0
     for config, name in runs:
-        good, text, seconds = run(args.build, config, name, args.deadline)
+        if (config, name) in BROKEN:
+            good, text, seconds = None, BROKEN[config, name], 0
+        else:
+            good, text, seconds = run(args.build, config, name, args.deadline)
         label = f"{name}@{config.replace(':', '/')}"
         if good is None:
             print(f"skip {label}: {text}")

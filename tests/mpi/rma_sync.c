@@ -78,7 +78,8 @@ static void counter(int rounds)
 		MPI_Win_unlock(chk_size - 1, win);
 	}
 	MPI_Barrier(MPI_COMM_WORLD);
-	MPI_Win_lock(MPI_LOCK_SHARED, chk_size - 1, 0, win); /* MPICH 4.0 hangs later after MPI_MODE_NOCHECK */
+	MPI_Win_lock(
+		MPI_LOCK_SHARED, chk_size - 1, 0, win); /* MPICH 4.0 hangs later after MPI_MODE_NOCHECK */
 	MPI_Get(&got, 1, MPI_INT, chk_size - 1, 0, 1, MPI_INT, win);
 	MPI_Win_unlock(chk_size - 1, win);
 	CHECK_EQ(got, sum);
@@ -199,7 +200,8 @@ static void attributes(void *base, MPI_Aint size, int unit, int flavor)
 	CHECK(MPI_Win_get_attr(win, MPI_WIN_BASE, &p, &flag) == MPI_SUCCESS && flag && p == base);
 	CHECK(MPI_Win_get_attr(win, MPI_WIN_SIZE, &ap, &flag) == MPI_SUCCESS && flag && *ap == size);
 	CHECK(MPI_Win_get_attr(win, MPI_WIN_DISP_UNIT, &ip, &flag) == MPI_SUCCESS && flag && *ip == unit);
-	CHECK(MPI_Win_get_attr(win, MPI_WIN_CREATE_FLAVOR, &ip, &flag) == MPI_SUCCESS && flag && *ip == flavor);
+	CHECK(MPI_Win_get_attr(win, MPI_WIN_CREATE_FLAVOR, &ip, &flag) == MPI_SUCCESS && flag &&
+		*ip == flavor);
 	CHECK(MPI_Win_get_attr(win, MPI_WIN_MODEL, &ip, &flag) == MPI_SUCCESS && flag &&
 		(*ip == MPI_WIN_UNIFIED || *ip == MPI_WIN_SEPARATE));
 	MPI_Win_set_name(win, "a window");
@@ -246,7 +248,8 @@ static void with_memory(int flavor)
 
 static void dynamic(void)
 {
-	int *two = chk_alloc(2 * sizeof *two), *one = chk_alloc(sizeof *one), to = (chk_rank + 1) % chk_size, v;
+	int *two = chk_alloc(2 * sizeof *two), *one = chk_alloc(sizeof *one), to = (chk_rank + 1) % chk_size,
+	    v;
 	MPI_Aint *where = chk_alloc((size_t)chk_size * 2 * sizeof *where), mine[2];
 
 	MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
