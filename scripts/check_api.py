@@ -86,7 +86,7 @@ def table(api, installed):
     for cls in ("own", "call", "refused", "native"):
         names = sorted(n for n, row in api.items() if row[0] == cls)
         if cls == "native":
-            listed = f"the other {len(names)}: datatypes, operators, info, files and windows once made, `MPI_T_`, ..."
+            listed = f"the other {len(names)}: datatypes, operators, info, what a window's handle carries by itself, `MPI_T_`, ..."
         else:
             listed = f"{len(names)}: " + ", ".join(f"`{n}`" for n in names)
         print(f"| {cls} | {listed} | {meaning[cls]} |")

@@ -2,8 +2,8 @@
 # check_layers: a file includes only lower floors (HOUSE rule). Prints each violation; exit 1 if there is one.
 #   0 libpacx/base       libc only
 #   1 libpacx/wire       floor 0; no sockets, no MPI
-#   2 vendor, attach, datatype, match, channel, lock, find     native MPI, floors 0-1
-#   3 comm, group, request, schedule, topo       4 operations, coll/ and io/       5 init, attr, bind
+#   2 vendor, attach, datatype, typemap, match, channel, lock, find     native MPI, floors 0-1
+#   3 comm, group, request, schedule, topo       4 operations, coll/, io/ and rma/       5 init, attr, bind
 #   daemon/ uses floors 0-2 (of 2 only vendor and attach); libuv and libyaml only there
 set -eu
 cd "$(dirname "$0")/.."
@@ -18,7 +18,7 @@ forbid "libpacx/base/*.[ch]" '(wire/)?(frame|hello|world|parser)\.h|.*mpi\.h|ven
 forbid "libpacx/wire/*.[ch]" '.*mpi\.h|vendor.*|attach\.h|uv\.h|yaml\.h|sys/socket\.h|netinet/.*' 'floor 1 knows no MPI and no sockets'
 forbid "libpacx/vendor.[ch] libpacx/attach.h libpacx/attach_roles.c libpacx/yield_hook.c libpacx/lock.[ch] libpacx/comm_find.[ch]" \
 	'(comm|group|request|schedule|topo|p2p|coll|coll/coll|attr|bind|channel|match)\.h' 'floor 2 includes nothing above it'
-forbid "libpacx/comm.[ch] libpacx/group.h libpacx/request.h libpacx/schedule.h libpacx/topo.h" '(coll/)?coll\.h|io/.*|p2p\.h|attr\.h' 'floor 3 includes no operations'
+forbid "libpacx/comm.[ch] libpacx/group.h libpacx/request.h libpacx/schedule.h libpacx/topo.h" '(coll/)?coll\.h|io/.*|rma/.*|p2p\.h|attr\.h' 'floor 3 includes no operations'
 forbid "libpacx/*.[ch] libpacx/*/*.[ch]" 'uv\.h|yaml\.h|openssl/.*|(daemon/)?hostfile\.h' 'libuv, libyaml and TLS live in daemon/'
 forbid "daemon/*.[ch]" '(libpacx/)?(comm|comm_find|group|request|schedule|topo|p2p|coll|channel|match|attr|bind|datatype)\.h' 'a daemon knows nothing of communicators'
 # Only the two roles and what belongs to them know both sides; pacxrun knows no MPI at all.
