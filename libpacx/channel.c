@@ -22,6 +22,7 @@
 #include "err.h"
 #include "map.h"
 #include "outbox.h"
+#include "raise.h"
 #include "state.h"
 #include "wait.h"
 
@@ -518,8 +519,10 @@ static void deliver(struct px_req *r, const struct px_frame *f, int from, int sr
 	if (r->depth < f->depth)
 		r->depth = f->depth;
 	px_req_set_status(r, src, f->tag, (MPI_Count)take);
-	if (f->total > room)
+	if (f->total > room) {
 		r->error = MPI_ERR_TRUNCATE;
+		r->why = px_text_truncated(r->c, src, f->tag, f->total, room, (f->flags & PX_FF_COLL) != 0);
+	}
 	if (f->seg == 0) {
 		int rc = px_type_unpack(data, take, r->buf, r->count, r->type);
 

@@ -10,6 +10,7 @@
 #include "err.h"
 #include "lock.h"
 #include "request.h"
+#include "raise.h"
 #include "schedule.h"
 #include "state.h"
 #include "topo.h"
@@ -186,46 +187,6 @@ void px_comm_sweep(void)
 	}
 }
 
-int px_raise(struct px_comm *c, int code)
-{
-	/* WORLD's handler must see MPI_COMM_WORLD, the handle that the application knows. */
-	int rc;
-
-	if (px_serving)
-		return code; /* kept: the operation that it belongs to raises it when it completes */
-	px_blocking(rc,
-		px_n.Comm_call_errhandler(c->native == px_world_native ? MPI_COMM_WORLD : c->native, code));
-	(void)rc;
-	return code;
-}
-
-/* Once per function: a program that probes for what there is must not fill the terminal. */
-static void say_unsupported(const char *name)
-{
-	static const char *said[32]; /* string constants of the wrappers */
-
-	for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
-		if (said[i] == name)
-			return;
-		if (!said[i]) {
-			said[i] = name;
-			px_log(PX_LOG_ERROR,
-				"rank %d: %s is not supported on a communicator that spans sites", px.grank,
-				name);
-			return;
-		}
-	}
-}
-
-int px_unsupported(struct px_comm *c, const char *name)
-{
-	say_unsupported(name);
-	if (c)
-		return px_raise(c, MPI_ERR_UNSUPPORTED_OPERATION);
-	px_n.Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_UNSUPPORTED_OPERATION);
-	return MPI_ERR_UNSUPPORTED_OPERATION;
-}
-
 int px_Comm_size(struct px_comm *c, int *size)
 {
 	*size = c->size;
@@ -248,7 +209,7 @@ int px_Comm_test_inter(struct px_comm *c, int *flag)
 int px_Comm_remote_size(struct px_comm *c, int *size)
 {
 	(void)size;
-	return px_raise(c, MPI_ERR_COMM); /* not an intercommunicator */
+	return px_raise(c, MPI_ERR_COMM, "the communicator is not an intercommunicator");
 }
 
 int px_Comm_free(MPI_Comm *comm)
@@ -261,7 +222,7 @@ int px_Comm_free(MPI_Comm *comm)
 		return rc;
 	}
 	if (c->native == px_world_native)
-		return px_raise(c, MPI_ERR_COMM);
+		return px_raise(c, MPI_ERR_COMM, "MPI_COMM_WORLD cannot be freed");
 	*comm = MPI_COMM_NULL;
 	px_comm_drop(c);
 	return MPI_SUCCESS;
@@ -283,12 +244,17 @@ int px_Comm_compare(MPI_Comm a, MPI_Comm b, int *result)
 {
 	struct px_comm *x = px_comm_find(a), *y = px_comm_find(b);
 
-	if (!x && !y)
-		return px_n.Comm_compare(a, b, result);
+	if (!x || !y) {
+		int rc = px_n.Comm_compare(a, b, result); /* which also checks the handles */
+
+		if (rc == MPI_SUCCESS && (x || y))
+			*result = MPI_UNEQUAL; /* one spans sites and the other does not */
+		return rc;
+	}
 	if (a == b) {
 		*result = MPI_IDENT;
-	} else if (!x || !y || x->size != y->size) {
-		*result = MPI_UNEQUAL; /* one spans sites and the other does not, or the sizes differ */
+	} else if (x->size != y->size) {
+		*result = MPI_UNEQUAL;
 	} else {
 		*result = MPI_CONGRUENT;
 		for (int r = 0; r < x->size; r++) {
@@ -301,29 +267,4 @@ int px_Comm_compare(MPI_Comm a, MPI_Comm b, int *result)
 		}
 	}
 	return MPI_SUCCESS;
-}
-
-/* Predefined attributes live on the vendor's own WORLD; TAG_UB must hold at every site. */
-int px_Comm_get_attr(MPI_Comm comm, int keyval, void *value, int *flag)
-{
-	switch (keyval) {
-	case MPI_TAG_UB:
-		*(int **)value = &px.tag_ub;
-		*flag = 1;
-		return MPI_SUCCESS;
-	case MPI_HOST:
-	case MPI_IO:
-	case MPI_WTIME_IS_GLOBAL:
-	case MPI_UNIVERSE_SIZE:
-	case MPI_APPNUM:
-	case MPI_LASTUSEDCODE:
-		return px_n.Comm_get_attr(MPI_COMM_WORLD, keyval, value, flag);
-	default:
-		return px_n.Comm_get_attr(comm, keyval, value, flag);
-	}
-}
-
-int px_Attr_get(MPI_Comm comm, int keyval, void *value, int *flag)
-{
-	return px_Comm_get_attr(comm, keyval, value, flag);
 }

@@ -59,11 +59,6 @@ bool px_comm_spans(int size, const int *grank);
 /* px_ctx_candidate: a context id never used before in this job, even, made without communication. */
 uint64_t px_ctx_candidate(void);
 
-/* px_raise: call c's error handler with an MPI error class of ours; returns code (when the handler returns). */
-int px_raise(struct px_comm *c, int code);
-/* px_unsupported: raise "MPI_X is not supported on a communicator that spans sites". */
-int px_unsupported(struct px_comm *c, const char *name);
-
 /* px_comm_turn: collective over c: when it returns, all collectives called on c before are complete here, and a blocking native call on
  * c->native may follow (without the lock), which waits for nobody who waits for us. MPI error code. */
 int px_comm_turn(struct px_comm *c);

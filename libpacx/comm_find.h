@@ -26,7 +26,8 @@ extern bool px_active;           /* PACX_SITE is set: this process belongs to a 
 /* Other sites are served from within native calls (progress.h), which therefore may block at any time. The same at all ranks of
  * a site; set once, by progress.c. */
 extern bool px_hooked;
-extern _Atomic int px_duty; /* remote operations that need this process's progress: never block natively, unless hooked */
+extern _Atomic int
+	px_duty; /* remote operations that need this process's progress: never block natively, unless hooked */
 
 #define PX_MAP(c) ((c) == MPI_COMM_WORLD ? px_world_native : (c))
 

@@ -17,6 +17,7 @@
 #include "err.h"
 #include "group.h"
 #include "lock.h"
+#include "raise.h"
 #include "request.h"
 #include "state.h"
 #include "topo.h"
@@ -28,7 +29,7 @@ static int adopt(
 {
 	if (px_comm_spans(size, grank) && !px_comm_new(native, ctx, size, grank)) {
 		px_n.Comm_free(&native);
-		return px_raise(parent, MPI_ERR_NO_MEM);
+		return px_raise_memory(parent);
 	}
 	*out = native;
 	return MPI_SUCCESS;
@@ -45,7 +46,7 @@ static int agree(struct px_comm *c, int made, int who, uint64_t *ctx)
 	int rc;
 
 	if (!all)
-		return px_raise(c, MPI_ERR_NO_MEM);
+		return px_raise_memory(c);
 	px_put64(mine, px_ctx_candidate());
 	mine[8] = made == MPI_SUCCESS;
 	rc = px_comm_agree(c, mine, OFFER_BYTES, all);
@@ -58,8 +59,7 @@ static int agree(struct px_comm *c, int made, int who, uint64_t *ctx)
 		return rc != MPI_SUCCESS ? rc : made;
 	if (!failed)
 		return MPI_SUCCESS;
-	px_log(PX_LOG_ERROR, "rank %d: a member of another site could not make the communicator", px.grank);
-	return px_raise(c, MPI_ERR_OTHER);
+	return px_raise(c, MPI_ERR_OTHER, "a member of another site could not make the communicator");
 }
 
 /* After a failed agreement: what was made here goes again. */
@@ -79,7 +79,7 @@ static int dup_finish(struct px_comm *c, MPI_Comm native, uint64_t ctx, MPI_Comm
 		return rc;
 	d = px_comm_find(native);
 	d->topo = px_topo_copy(c->topo);
-	return d->topo ? MPI_SUCCESS : px_raise(c, MPI_ERR_NO_MEM);
+	return d->topo ? MPI_SUCCESS : px_raise_memory(c);
 }
 
 static int dup(struct px_comm *c, bool with_info, MPI_Info info, MPI_Comm *out)
@@ -160,7 +160,7 @@ static int claims(struct px_comm *c, int made, int color, int key, struct claim 
 	int rc = MPI_ERR_NO_MEM;
 
 	if (!all || !v) {
-		px_raise(c, rc);
+		px_raise_memory(c);
 		goto fail;
 	}
 	px_put32(mine, color != MPI_UNDEFINED); /* the constant itself is the vendor's own */
@@ -180,7 +180,9 @@ static int claims(struct px_comm *c, int made, int color, int key, struct claim 
 			v[(*n)++] = (struct claim){ (int)px_get32(p + 8), r, px_get64(p + 16) };
 	}
 	if (failed) {
-		rc = made != MPI_SUCCESS ? made : px_raise(c, MPI_ERR_OTHER);
+		rc = made != MPI_SUCCESS
+			     ? made
+			     : px_raise(c, MPI_ERR_OTHER, "another member could not make the communicator");
 		goto fail;
 	}
 	qsort(v, (size_t)*n, sizeof *v, by_key);
@@ -200,7 +202,7 @@ int px_Comm_split(struct px_comm *c, int color, int key, MPI_Comm *out)
 	int n = 0, rc, made, *grank;
 
 	if (color < 0 && color != MPI_UNDEFINED)
-		return px_raise(c, MPI_ERR_ARG);
+		return px_raise(c, MPI_ERR_ARG, "colour %d", color);
 	made = px_comm_turn(c);
 	if (made ==
 		MPI_SUCCESS) /* orders by key, then by native rank: as the whole is ordered by key, then by rank */
@@ -212,7 +214,7 @@ int px_Comm_split(struct px_comm *c, int color, int key, MPI_Comm *out)
 	for (int i = 0; i < n && grank; i++)
 		grank[i] = c->grank[v[i].rank];
 	if (!grank)
-		rc = unmake(native, made, px_raise(c, MPI_ERR_NO_MEM));
+		rc = unmake(native, made, px_raise_memory(c));
 	else if (n == 0)
 		*out = MPI_COMM_NULL;
 	else
@@ -238,11 +240,12 @@ static int subset(struct px_comm *c, MPI_Group group, int *n, int **grank, int *
 	int rc = group == MPI_GROUP_NULL ? MPI_ERR_GROUP : px_group_list(group, n, grank);
 
 	if (rc != MPI_SUCCESS)
-		return px_raise(c, rc);
+		return px_raise_as(c, rc, NULL);
 	for (int i = 0; i < *n; i++) {
 		if ((*grank)[i] < 0 || c->rank_of[(*grank)[i]] < 0) {
 			free(*grank);
-			return px_raise(c, MPI_ERR_GROUP);
+			return px_raise(
+				c, MPI_ERR_GROUP, "rank %d of the group is not in the communicator", i);
 		}
 	}
 	*first = *n > 0 ? c->rank_of[(*grank)[0]] : 0;
@@ -325,7 +328,7 @@ static int group_ctx(struct px_comm *c, int n, const int *grank, int tag, uint64
 			rc = px_internal_recv(c, mine, sizeof mine, c->rank_of[grank[0]], -1 - tag);
 	}
 	*ctx = px_get64(mine);
-	return rc == MPI_SUCCESS ? rc : px_raise(c, rc);
+	return rc == MPI_SUCCESS ? rc : px_raise_as(c, rc, NULL);
 }
 
 int px_Comm_create_group(struct px_comm *c, MPI_Group group, int tag, MPI_Comm *out)

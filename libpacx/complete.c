@@ -11,6 +11,7 @@
 #include "bind.h"
 #include "comm.h"
 #include "lock.h"
+#include "raise.h"
 #include "request.h"
 #include "vendor.h"
 #include "wait.h"
@@ -154,8 +155,15 @@ static bool own_done(struct mix *m)
 	return all;
 }
 
+/* The first own request of an array that has failed. */
+struct failure {
+	struct px_comm *c; /* held; NULL: none */
+	char *why;
+};
+
 /* Complete one own request of an array; its error goes to the status when there is one. Returns the error. */
-static int finish_one(struct px_req *r, MPI_Request *handle, MPI_Status *status, struct px_comm **failed)
+static int finish_one(
+	struct px_req *r, MPI_Request *handle, int index, MPI_Status *status, struct failure *failed)
 {
 	int error = r->error;
 
@@ -165,9 +173,10 @@ static int finish_one(struct px_req *r, MPI_Request *handle, MPI_Status *status,
 			status->MPI_ERROR = MPI_SUCCESS;
 		return MPI_SUCCESS;
 	}
-	if (error != MPI_SUCCESS && !r->raised && !*failed) {
-		*failed = r->c;
+	if (error != MPI_SUCCESS && !r->raised && !failed->c) {
+		failed->c = r->c;
 		px_comm_hold(r->c);
+		failed->why = px_text("request %d: %s", index, r->why ? r->why : "failed");
 	}
 	r->raised = true; /* reported once, for the array */
 	px_req_finish(r, handle, status);
@@ -177,18 +186,19 @@ static int finish_one(struct px_req *r, MPI_Request *handle, MPI_Status *status,
 }
 
 /* The array call has failed: tell the error handler of the first communicator concerned. */
-static int raise_array(struct px_comm *failed, int rc)
+static int raise_array(struct failure *failed, int rc)
 {
-	if (failed) {
-		px_raise(failed, rc);
-		px_comm_drop(failed);
+	if (failed->c) {
+		px_raise_as(failed->c, rc, failed->why);
+		px_comm_drop(failed->c);
+		free(failed->why);
 	}
 	return rc;
 }
 
 static int finish_all(struct mix *m, MPI_Request *req, MPI_Status *statuses, int nat_rc)
 {
-	struct px_comm *failed = NULL;
+	struct failure failed = { NULL, NULL };
 	bool bad = nat_rc != MPI_SUCCESS;
 	bool want = statuses != MPI_STATUSES_IGNORE;
 
@@ -200,9 +210,9 @@ static int finish_all(struct mix *m, MPI_Request *req, MPI_Status *statuses, int
 			to->MPI_ERROR = MPI_SUCCESS;
 	}
 	for (int i = 0; i < m->no; i++)
-		bad |= finish_one(m->own[i], &req[m->own_at[i]],
+		bad |= finish_one(m->own[i], &req[m->own_at[i]], m->own_at[i],
 			       want ? &statuses[m->own_at[i]] : MPI_STATUS_IGNORE, &failed) != MPI_SUCCESS;
-	return bad ? raise_array(failed, MPI_ERR_IN_STATUS) : MPI_SUCCESS;
+	return bad ? raise_array(&failed, MPI_ERR_IN_STATUS) : MPI_SUCCESS;
 }
 
 /* Is everything that is left to wait for native underneath? */
@@ -398,7 +408,7 @@ int px_Testany(int n, MPI_Request req[], int *index, int *flag, MPI_Status *stat
 /* One look for MPI_Waitsome and MPI_Testsome. *count = completed, MPI_UNDEFINED when nothing is active. */
 static int look_some(struct mix *m, MPI_Request *req, int *count, int *indices, MPI_Status *statuses)
 {
-	struct px_comm *failed = NULL;
+	struct failure failed = { NULL, NULL };
 	bool active = false, bad = false, want = statuses != MPI_STATUSES_IGNORE;
 	int got = 0, k = MPI_UNDEFINED, rc = MPI_SUCCESS;
 
@@ -424,12 +434,12 @@ static int look_some(struct mix *m, MPI_Request *req, int *count, int *indices, 
 		if (!px_req_test(r))
 			continue;
 		indices[got] = m->own_at[i];
-		bad |= finish_one(r, &req[m->own_at[i]], want ? &statuses[got] : MPI_STATUS_IGNORE,
-			       &failed) != MPI_SUCCESS;
+		bad |= finish_one(r, &req[m->own_at[i]], m->own_at[i],
+			       want ? &statuses[got] : MPI_STATUS_IGNORE, &failed) != MPI_SUCCESS;
 		got++;
 	}
 	*count = !active && k == MPI_UNDEFINED ? MPI_UNDEFINED : got;
-	return bad ? raise_array(failed, MPI_ERR_IN_STATUS) : MPI_SUCCESS;
+	return bad ? raise_array(&failed, MPI_ERR_IN_STATUS) : MPI_SUCCESS;
 }
 
 int px_Waitsome(int n, MPI_Request req[], int *count, int indices[], MPI_Status statuses[])
@@ -474,8 +484,10 @@ int px_Request_free(MPI_Request *req)
 	if (!r)
 		return px_n.Request_free(req);
 	if (r->kind == PX_COLL)
-		return px_raise(r->c, MPI_ERR_REQUEST); /* not allowed (MPI standard 5.12) */
-	if (r->kind == PX_TASK)                         /* nobody else would look after it */
+		return px_raise(r->c, MPI_ERR_REQUEST,
+			"the request of a collective cannot be freed before it is complete (MPI standard "
+			"5.12)");
+	if (r->kind == PX_TASK) /* nobody else would look after it */
 		px_req_wait(r);
 	if (asleep(r) || r->kind == PX_TASK)
 		px_req_release(r);

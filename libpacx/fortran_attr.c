@@ -2,8 +2,7 @@
  *
  * Both vendors' Fortran attr_{put,get}, comm_{set,get}_attr and win_get_attr call internals. Here they are exported under every
  * name a compiler may call. A user's attribute on MPI_COMM_WORLD goes to the communicator that stands for it; the
- * predefined ones are read from the vendor's own WORLD, where Open MPI keeps them, except for MPI_TAG_UB, of
- * which the C body knows the minimum of all sites. Called by Fortran code only; the real function is the next one of the same name.
+ * predefined ones are those of the C function. Called by Fortran code only; the real function is the next one of the same name.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -92,26 +91,47 @@ static void put(put_fn *real, MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI
 	}
 }
 
+static MPI_Comm from_fortran(MPI_Fint comm)
+{
+#ifdef OPEN_MPI
+	return px_n.Comm_f2c(comm);
+#else
+	return (MPI_Comm)comm;
+#endif
+}
+
+/* A predefined attribute: what the C function says. The vendor's own function is asked only for what .TRUE. is. */
+static MPI_Fint get_predefined(get_fn *real, bool aint, MPI_Fint comm, int key, void *value, MPI_Fint *flag)
+{
+	MPI_Fint world = fortran(MPI_COMM_WORLD), tag_ub = MPI_TAG_UB, yes = 1, ierr;
+	int *v, found = 0, rc;
+	MPI_Aint scratch;
+
+	px_lock();
+	rc = px_Comm_get_attr(PX_MAP(from_fortran(comm)), key, (void *)&v, &found);
+	px_unlock();
+	if (rc != MPI_SUCCESS)
+		return rc;
+	real(&world, &tag_ub, &scratch, &yes, &ierr);
+	*flag = found ? yes : 0;
+	if (found && aint)
+		*(MPI_Aint *)value = *v;
+	else if (found)
+		*(MPI_Fint *)value = *v;
+	return MPI_SUCCESS;
+}
+
 /* aint: the value is INTEGER(KIND=MPI_ADDRESS_KIND), not INTEGER. */
 static void get(get_fn *real, bool aint, MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *flag,
 	MPI_Fint *ierr)
 {
-	bool world = *comm == fortran(MPI_COMM_WORLD) || *comm == fortran(px_world_native);
-	bool fixed = predefined(c_keyval(*keyval));
-	MPI_Fint c = world ? fortran(fixed ? MPI_COMM_WORLD : px_world_native) : *comm;
-	int *limit, found = 0;
+	MPI_Fint c = *comm == fortran(MPI_COMM_WORLD) ? fortran(px_world_native) : *comm;
+	int key = c_keyval(*keyval);
 
-	real(&c, keyval, value, flag, ierr);
-	if (!px_active || !*flag || c_keyval(*keyval) != MPI_TAG_UB)
-		return;
-	px_lock();
-	if (px_Comm_get_attr(px_world_native, MPI_TAG_UB, (void *)&limit, &found) == MPI_SUCCESS && found) {
-		if (aint)
-			*(MPI_Aint *)value = *limit;
-		else
-			*(MPI_Fint *)value = *limit;
-	}
-	px_unlock();
+	if (px_active && predefined(key))
+		*ierr = get_predefined(real, aint, *comm, key, value, flag);
+	else
+		real(&c, keyval, value, flag, ierr);
 }
 
 #define PUT(name)                                                                                            \

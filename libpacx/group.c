@@ -7,6 +7,7 @@
 #include "bind.h"
 #include "comm.h"
 #include "map.h"
+#include "raise.h"
 #include "state.h"
 
 struct list {
@@ -131,15 +132,14 @@ fail:
 /* Errors of group functions go to MPI_COMM_WORLD's handler. */
 static int raise_group(int rc)
 {
-	px_n.Comm_call_errhandler(MPI_COMM_WORLD, rc);
-	return rc;
+	return px_raise_as(NULL, rc, NULL);
 }
 
 int px_Comm_group(struct px_comm *c, MPI_Group *group)
 {
 	int rc = px_group_new(c->size, c->grank, group);
 
-	return rc == MPI_SUCCESS ? rc : px_raise(c, rc);
+	return rc == MPI_SUCCESS ? rc : px_raise_as(c, rc, NULL);
 }
 
 int px_Group_size(MPI_Group group, int *size)

@@ -20,6 +20,7 @@
 #include "err.h"
 #include "leave.h"
 #include "lock.h"
+#include "predefined.h"
 #include "progress.h"
 #include "schedule.h"
 #include "state.h"
@@ -117,10 +118,20 @@ static void stdin_from_fifo(void)
 		close(fd);
 }
 
+/* MPI_COMM_WORLD as a communicator that spans sites. */
+static void world_span(void)
+{
+	int *grank = malloc((size_t)px.world->nranks * sizeof *grank);
+
+	for (int i = 0; grank && i < px.world->nranks; i++)
+		grank[i] = i;
+	if (!grank || !px_comm_new(px.map.apps, WORLD_CTX, px.world->nranks, grank))
+		fatal("out of memory");
+	free(grank);
+}
+
 static void world_make(void)
 {
-	int *grank;
-
 	px.site = px.world->self;
 	px_n.Comm_rank(px.map.apps, &px.lrank);
 	px.grank = px.world->base[px.site] + px.lrank;
@@ -138,14 +149,10 @@ static void world_make(void)
 		fatal("cannot open the channel to the daemons");
 	px.on = true;
 	px_world_native = px.map.apps;
-	if (px.world->nsites == 1)
-		return;
-	grank = malloc((size_t)px.world->nranks * sizeof *grank);
-	for (int i = 0; grank && i < px.world->nranks; i++)
-		grank[i] = i;
-	if (!grank || !px_comm_new(px.map.apps, WORLD_CTX, px.world->nranks, grank))
-		fatal("out of memory");
-	free(grank);
+	if (px.world->nsites > 1)
+		world_span();
+	if (px_predefined_start() != MPI_SUCCESS)
+		fatal("cannot learn the programs of the job");
 }
 
 /* The job's key is the daemons' affair. */

@@ -5,6 +5,7 @@
 
 bool px_threaded;
 unsigned px_held;
+_Thread_local const char *px_function;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 /* Initial-exec would be faster but takes static TLS space that a preloaded library may not get. */

@@ -52,6 +52,26 @@ static inline bool px_lock_mine(void)
 	return px_threaded ? px_lock_mine_slow() : px_held > 0;
 }
 
+/* The MPI function that this thread is in, for messages; NULL: none. Bodies that call bodies, and the user's callbacks that call
+ * MPI functions, leave it as they found it. */
+extern _Thread_local const char *px_function;
+
+/* px_begin, px_end: around every body: name it and take the lock. */
+static inline const char *px_begin(const char *name)
+{
+	const char *outer = px_function;
+
+	px_lock();
+	px_function = name;
+	return outer;
+}
+
+static inline void px_end(const char *outer)
+{
+	px_function = outer;
+	px_unlock();
+}
+
 /* px_unlock_all: let go however often this thread holds it; returns how often, for px_relock. */
 static inline unsigned px_unlock_all(void)
 {

@@ -18,6 +18,7 @@
 #include "datatype.h"
 #include "lock.h"
 #include "native.h"
+#include "raise.h"
 #include "state.h"
 
 /* Is a blocking call with this rank of c the native MPI's business? */
@@ -29,13 +30,13 @@ static bool here(const struct px_comm *c, int peer)
 int px_check_args(struct px_comm *c, MPI_Count count, MPI_Datatype t, int peer, int tag, bool recv)
 {
 	if (count < 0)
-		return px_raise(c, MPI_ERR_COUNT);
+		return px_raise_count(c, count);
 	if (t == MPI_DATATYPE_NULL)
-		return px_raise(c, MPI_ERR_TYPE);
+		return px_raise_type(c);
 	if (peer != MPI_PROC_NULL && !(recv && peer == MPI_ANY_SOURCE) && (peer < 0 || peer >= c->size))
-		return px_raise(c, MPI_ERR_RANK);
+		return px_raise(c, MPI_ERR_RANK, "rank %d, the communicator has %d", peer, c->size);
 	if (!(recv && tag == MPI_ANY_TAG) && (tag < 0 || tag > px.tag_ub))
-		return px_raise(c, MPI_ERR_TAG);
+		return px_raise(c, MPI_ERR_TAG, "tag %d, the largest is %d (MPI_TAG_UB)", tag, px.tag_ub);
 	return MPI_SUCCESS;
 }
 
@@ -72,7 +73,7 @@ int px_send_start(struct px_req *r)
 		return rc;
 	}
 	rc = px_channel_send(r, r->c->ctx, r->c->grank[r->peer], 0);
-	return rc == MPI_SUCCESS ? rc : px_raise(r->c, rc);
+	return rc == MPI_SUCCESS ? rc : px_raise_as(r->c, rc, NULL);
 }
 
 int px_recv_start(struct px_req *r)
@@ -92,7 +93,7 @@ int px_recv_start(struct px_req *r)
 		return PX_N(Irecv, r->buf, r->count, r->type, c->lrank_of[r->peer], r->tag, c->native,
 			&r->native);
 	if (!px_type_get(r->type))
-		return px_raise(c, MPI_ERR_TYPE);
+		return px_raise_type(c);
 	px_req_hold_types(r);
 	u = px_match_find(&c->p2p, r->peer, r->tag, true);
 	if (u) {
@@ -128,17 +129,18 @@ static int finish_blocking(struct px_req *r, int rc, MPI_Status *status)
 		return rc;
 	rc = px_req_wait(r);
 	px_status_copy(status, &r->status);
-	return rc != MPI_SUCCESS && !r->raised ? px_raise(r->c, rc) : rc;
+	if (rc != MPI_SUCCESS && !r->raised)
+		px_raise_as(r->c, rc, r->why);
+	free(r->why);
+	return rc;
 }
 
+/* The arguments have been checked. */
 static int blocking_send(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag,
 	struct px_comm *c, enum px_mode mode)
 {
 	struct px_req r;
-	int rc = px_check_args(c, count, t, dst, tag, false);
 
-	if (rc != MPI_SUCCESS)
-		return rc;
 	px_req_init(&r, c);
 	px_req_args(&r, buf, count, t, dst, tag);
 	r.mode = mode;
@@ -147,8 +149,10 @@ static int blocking_send(const void *buf, MPI_Count count, MPI_Datatype t, int d
 
 int px_Send(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c)
 {
-	int rc;
+	int rc = px_check_args(c, count, t, dst, tag, false);
 
+	if (rc != MPI_SUCCESS)
+		return rc;
 	if (!here(c, dst))
 		return blocking_send(buf, count, t, dst, tag, c, PX_STANDARD);
 	px_blocking(rc, PX_N(Send, buf, count, t, c->lrank_of[dst], tag, c->native));
@@ -157,8 +161,10 @@ int px_Send(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, 
 
 int px_Ssend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c)
 {
-	int rc;
+	int rc = px_check_args(c, count, t, dst, tag, false);
 
+	if (rc != MPI_SUCCESS)
+		return rc;
 	if (!here(c, dst))
 		return blocking_send(buf, count, t, dst, tag, c, PX_SYNCHRONOUS);
 	px_blocking(rc, PX_N(Ssend, buf, count, t, c->lrank_of[dst], tag, c->native));
@@ -167,8 +173,10 @@ int px_Ssend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag,
 
 int px_Rsend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c)
 {
-	int rc;
+	int rc = px_check_args(c, count, t, dst, tag, false);
 
+	if (rc != MPI_SUCCESS)
+		return rc;
 	if (!here(c, dst))
 		return blocking_send(buf, count, t, dst, tag, c, PX_READY);
 	px_blocking(rc, PX_N(Rsend, buf, count, t, c->lrank_of[dst], tag, c->native));
@@ -196,7 +204,7 @@ int px_Bsend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag,
 		return PX_N(Bsend, buf, count, t, c->lrank_of[dst], tag, c->native);
 	r = px_req_new(c);
 	if (!r)
-		return px_raise(c, MPI_ERR_NO_MEM);
+		return px_raise_memory(c);
 	px_req_args(r, buf, count, t, dst, tag);
 	r->mode = PX_BUFFERED;
 	return buffered_away(r, px_send_start(r));
@@ -228,7 +236,7 @@ static int isend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int 
 	}
 	r = px_req_new(c);
 	if (!r)
-		return px_raise(c, MPI_ERR_NO_MEM);
+		return px_raise_memory(c);
 	px_req_args(r, buf, count, t, dst, tag);
 	r->mode = mode;
 	rc = px_send_start(r);
@@ -242,7 +250,7 @@ static int isend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int 
 
 		if (!own) {
 			px_req_detach(r);
-			return px_raise(c, MPI_ERR_NO_MEM);
+			return px_raise_memory(c);
 		}
 		px_req_args(own, NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0);
 		px_send_start(own);
@@ -281,17 +289,16 @@ int px_Recv(
 	void *buf, MPI_Count count, MPI_Datatype t, int src, int tag, struct px_comm *c, MPI_Status *status)
 {
 	struct px_req r;
-	int rc;
+	int rc = px_check_args(c, count, t, src, tag, true);
 
+	if (rc != MPI_SUCCESS)
+		return rc;
 	if (here(c, src)) {
 		px_blocking(rc, PX_N(Recv, buf, count, t, c->lrank_of[src], tag, c->native, status));
 		if (status != MPI_STATUS_IGNORE)
 			status->MPI_SOURCE = src;
 		return rc;
 	}
-	rc = px_check_args(c, count, t, src, tag, true);
-	if (rc != MPI_SUCCESS)
-		return rc;
 	px_req_init(&r, c);
 	px_req_args(&r, buf, count, t, src, tag);
 	return finish_blocking(&r, px_recv_start(&r), status);
@@ -307,7 +314,7 @@ int px_Irecv(
 		return rc;
 	r = px_req_new(c);
 	if (!r)
-		return px_raise(c, MPI_ERR_NO_MEM);
+		return px_raise_memory(c);
 	px_req_args(r, buf, count, t, src, tag);
 	rc = px_recv_start(r);
 	if (rc != MPI_SUCCESS) {
@@ -369,7 +376,7 @@ int px_Isendrecv(const void *sbuf, MPI_Count scount, MPI_Datatype st, int dst, i
 		return rc;
 	s = px_req_new(c);
 	if (!s)
-		return px_raise(c, MPI_ERR_NO_MEM);
+		return px_raise_memory(c);
 	px_req_args(s, sbuf, scount, st, dst, stag);
 	rc = px_Irecv(rbuf, rcount, rt, src, rtag, c, req);
 	if (rc != MPI_SUCCESS) {
@@ -398,19 +405,19 @@ static int packed_copy(
 	*copy = NULL;
 	*bytes = 0;
 	if (count < 0)
-		return px_raise(c, MPI_ERR_COUNT);
+		return px_raise_count(c, count);
 	if (!p)
-		return px_raise(c, MPI_ERR_TYPE);
+		return px_raise_type(c);
 	*bytes = count * p->size;
 	if (*bytes > INT_MAX)
-		return px_raise(c, MPI_ERR_COUNT); /* a local native send may count in int only */
+		return px_raise_count(c, count); /* a local native send may count in int only */
 	*copy = malloc((size_t)*bytes + 1);
 	if (!*copy)
-		return px_raise(c, MPI_ERR_NO_MEM);
+		return px_raise_memory(c);
 	rc = px_type_pack(buf, count, t, *copy);
 	if (rc != MPI_SUCCESS) {
 		free(*copy);
-		return px_raise(c, rc);
+		return px_raise_as(c, rc, NULL);
 	}
 	return MPI_SUCCESS;
 }

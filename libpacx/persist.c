@@ -5,6 +5,7 @@
 #include "comm.h"
 #include "native.h"
 #include "p2p.h"
+#include "raise.h"
 
 static int init(const void *buf, MPI_Count count, MPI_Datatype t, int peer, int tag, struct px_comm *c,
 	enum px_kind kind, enum px_mode mode, MPI_Request *req)
@@ -16,7 +17,7 @@ static int init(const void *buf, MPI_Count count, MPI_Datatype t, int peer, int 
 		return rc;
 	r = px_req_new(c);
 	if (!r)
-		return px_raise(c, MPI_ERR_NO_MEM);
+		return px_raise_memory(c);
 	px_req_args(r, buf, count, t, peer, tag);
 	r->kind = kind;
 	r->mode = mode;
@@ -77,7 +78,8 @@ int px_Start(MPI_Request *req)
 	if (!r)
 		return px_n.Start(req);
 	if (!r->persistent || r->active)
-		return px_raise(r->c, MPI_ERR_REQUEST);
+		return px_raise(r->c, MPI_ERR_REQUEST, "the request is %s",
+			r->persistent ? "active already" : "not persistent");
 	r->active = true;
 	r->done = r->acked = r->raised = false;
 	r->error = MPI_SUCCESS;

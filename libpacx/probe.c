@@ -12,6 +12,7 @@
 #include "map.h"
 #include "native.h"
 #include "p2p.h"
+#include "raise.h"
 #include "state.h"
 #include "wait.h"
 
@@ -147,7 +148,7 @@ int px_Improbe(int src, int tag, struct px_comm *c, int *flag, MPI_Message *mess
 			token_new(message, &h->token) != MPI_SUCCESS ||
 			px_map_put(messages, message_key(*message), h) < 0) {
 			free(h);
-			return px_raise(c, MPI_ERR_NO_MEM);
+			return px_raise_memory(c);
 		}
 		h->c = c;
 		h->u = px_match_find(&c->p2p, src, tag, true);
@@ -168,7 +169,7 @@ int px_Improbe(int src, int tag, struct px_comm *c, int *flag, MPI_Message *mess
 		if (!h || (!messages && !(messages = px_map_new())) ||
 			px_map_put(messages, message_key(*message), h) < 0) {
 			free(h);
-			return px_raise(c, MPI_ERR_NO_MEM);
+			return px_raise_memory(c);
 		}
 		h->c = c;
 		h->u = NULL;
@@ -252,7 +253,8 @@ int px_Mrecv(void *buf, MPI_Count count, MPI_Datatype t, MPI_Message *message, M
 		rc = px_req_wait(&r);
 		px_status_copy(status, &r.status);
 		if (rc != MPI_SUCCESS && !r.raised)
-			px_raise(h->c, rc);
+			px_raise_as(h->c, rc, r.why);
+		free(r.why);
 	}
 	px_comm_drop(h->c);
 	free(h);

@@ -10,6 +10,7 @@
 #include "datatype.h"
 #include "lock.h"
 #include "map.h"
+#include "raise.h"
 #include "schedule.h"
 #include "state.h"
 #include "wait.h"
@@ -100,6 +101,8 @@ static void transfer_free(struct px_req *r)
 	r->also = NULL;
 	free(r->copy);
 	r->copy = NULL;
+	free(r->why);
+	r->why = NULL;
 	free(r->x.req);
 	free(r->x.temp);
 	memset(&r->x, 0, sizeof r->x);
@@ -399,18 +402,24 @@ int px_req_finish(struct px_req *r, MPI_Request *handle, MPI_Status *status)
 	struct px_comm *c = r->c;
 	int error = r->raised ? MPI_SUCCESS : r->error;
 	int rc = r->error;
+	char *why = r->why;
 
 	px_status_copy(status, &r->status);
+	r->why = NULL;
 	if (r->persistent) {
 		r->active = false;
 		transfer_free(r);
-		return error != MPI_SUCCESS ? px_raise(c, error) : rc;
+		if (error != MPI_SUCCESS)
+			px_raise_as(c, error, why);
+		free(why);
+		return rc;
 	}
 	*handle = MPI_REQUEST_NULL;
 	px_comm_hold(c); /* its error handler may be needed after the last operation is gone */
 	px_req_release(r);
 	if (error != MPI_SUCCESS)
-		px_raise(c, error);
+		px_raise_as(c, error, why);
+	free(why);
 	px_comm_drop(c);
 	return rc;
 }

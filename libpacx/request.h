@@ -50,6 +50,7 @@ struct px_req {
 	bool acked;  /* synchronous send: the receiver has matched */
 	bool raised; /* `error` has already been given to the error handler */
 	int error;   /* MPI error code, 0 = none */
+	char *why; /* its text (raise.h), on the heap; NULL: the vendor's for the class. Stack: the caller frees it */
 	void *buf;
 	MPI_Count count;
 	MPI_Datatype type;

@@ -1,7 +1,9 @@
 /* schedule.c: see schedule.h. */
 #include "schedule.h"
 
+#include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +14,7 @@
 #include "lock.h"
 #include "native.h"
 #include "p2p.h"
+#include "raise.h"
 #include "request.h"
 #include "state.h"
 #include "wait.h"
@@ -25,6 +28,7 @@ struct step {
 	int round;
 	int sub;
 	bool done;
+	bool exact;          /* RECV: fewer bytes are an error, too */
 	struct px_req req;   /* SEND, RECV */
 	struct px_call call; /* NATIVE */
 	MPI_Request native;
@@ -53,6 +57,7 @@ struct px_sched {
 	bool started;
 	bool blocks; /* its native steps block; only its caller drives it */
 	int error;
+	char why[200]; /* text of the error */
 	struct temp *temps;
 };
 
@@ -79,10 +84,39 @@ static void sched_free(struct px_sched *s)
 	free(s);
 }
 
-void px_sched_fail(struct px_sched *s, int code)
+void px_sched_fail(struct px_sched *s, int code, const char *fmt, ...)
 {
-	if (s->error == MPI_SUCCESS)
-		s->error = code;
+	va_list ap;
+
+	if (s->error != MPI_SUCCESS)
+		return;
+	s->error = code;
+	va_start(ap, fmt);
+	vsnprintf(s->why, sizeof s->why, fmt, ap);
+	va_end(ap);
+}
+
+void px_sched_fail_arg(struct px_sched *s, int r, MPI_Count count)
+{
+	char where[40] = "";
+
+	if (r >= 0)
+		snprintf(where, sizeof where, " of the block of rank %d", r);
+	if (count < 0)
+		px_sched_fail(s, MPI_ERR_COUNT, "the count%s is %lld", where, (long long)count);
+	else
+		px_sched_fail(s, MPI_ERR_TYPE, "the datatype%s is null or not valid", where);
+}
+
+/* A step has failed with code; why: the text, or NULL for the vendor's. */
+static void step_failed(struct px_sched *s, int code, const char *why)
+{
+	char vendors[MPI_MAX_ERROR_STRING] = "";
+	int len;
+
+	if (!why)
+		px_n.Error_string(code, vendors, &len);
+	px_sched_fail(s, code, "%s", why ? why : vendors);
 }
 
 bool px_sched_ok(const struct px_sched *s)
@@ -110,7 +144,7 @@ void *px_sched_temp(struct px_sched *s, size_t bytes)
 	struct temp *t = calloc(1, sizeof *t + bytes + 1);
 
 	if (!t) {
-		px_sched_fail(s, MPI_ERR_NO_MEM);
+		px_sched_fail(s, MPI_ERR_NO_MEM, "out of memory");
 		return NULL;
 	}
 	t->next = s->temps;
@@ -125,7 +159,7 @@ void *px_sched_temp_typed(struct px_sched *s, MPI_Count count, MPI_Datatype t)
 	char *base;
 
 	if (!p) {
-		px_sched_fail(s, MPI_ERR_TYPE);
+		px_sched_fail(s, MPI_ERR_TYPE, "a datatype is null or not valid");
 		return NULL;
 	}
 	/* The last element may lie below the first when the extent is negative. */
@@ -144,7 +178,7 @@ static struct step *add(struct px_sched *s, enum step_kind kind)
 		struct step *more = realloc(s->step, (size_t)cap * sizeof *more);
 
 		if (!more) {
-			px_sched_fail(s, MPI_ERR_NO_MEM);
+			px_sched_fail(s, MPI_ERR_NO_MEM, "out of memory");
 			return NULL;
 		}
 		s->step = more;
@@ -159,15 +193,16 @@ static struct step *add(struct px_sched *s, enum step_kind kind)
 	return st;
 }
 
-static void message(
+static struct step *message(
 	struct px_sched *s, enum step_kind kind, const void *buf, MPI_Count count, MPI_Datatype t, int peer)
 {
 	struct step *st = add(s, kind);
 
 	if (!st)
-		return;
+		return NULL;
 	px_req_args(&st->req, buf, count, t, peer, 0);
 	st->req.kind = kind == STEP_SEND ? PX_SEND : PX_RECV;
+	return st;
 }
 
 void px_sched_send(struct px_sched *s, const void *buf, MPI_Count count, MPI_Datatype t, int dst)
@@ -178,6 +213,14 @@ void px_sched_send(struct px_sched *s, const void *buf, MPI_Count count, MPI_Dat
 void px_sched_recv(struct px_sched *s, void *buf, MPI_Count count, MPI_Datatype t, int src)
 {
 	message(s, STEP_RECV, buf, count, t, src);
+}
+
+void px_sched_recv_all(struct px_sched *s, void *buf, MPI_Count bytes, int src)
+{
+	struct step *st = message(s, STEP_RECV, buf, bytes, MPI_BYTE, src);
+
+	if (st)
+		st->exact = true;
 }
 
 void px_sched_native(struct px_sched *s, const struct px_call *call)
@@ -307,16 +350,22 @@ int px_internal_send(struct px_comm *c, const void *buf, int bytes, int dst, int
 
 	internal_req(&r, c, PX_SEND, buf, bytes, dst, tag);
 	rc = px_channel_send(&r, c->ctx | 1, c->grank[dst], PX_FF_COLL);
-	return rc == MPI_SUCCESS ? px_req_wait(&r) : rc;
+	if (rc == MPI_SUCCESS)
+		rc = px_req_wait(&r);
+	free(r.why);
+	return rc;
 }
 
 int px_internal_recv(struct px_comm *c, void *buf, int bytes, int src, int tag)
 {
 	struct px_req r;
+	int rc;
 
 	internal_req(&r, c, PX_RECV, buf, bytes, src, tag);
 	internal_post(c, &r);
-	return px_req_wait(&r);
+	rc = px_req_wait(&r);
+	free(r.why);
+	return rc;
 }
 
 static int step_start(struct px_sched *s, struct step *st)
@@ -358,7 +407,7 @@ static void round_start(struct px_sched *s)
 		int rc = step_start(s, &s->step[i]);
 
 		if (rc != MPI_SUCCESS) {
-			px_sched_fail(s, rc);
+			step_failed(s, rc, NULL);
 			s->step[i].done = true;
 		}
 	}
@@ -377,8 +426,21 @@ static void round_block(struct px_sched *s)
 		px_blocking(rc, native_block(&st->call, s->c->native));
 		st->done = true;
 		if (rc != MPI_SUCCESS)
-			px_sched_fail(s, rc);
+			step_failed(s, rc, NULL);
 	}
+}
+
+/* A receive that wants all its bytes has got fewer: MPI_ERR_TRUNCATE, with the text in its request. */
+static int short_of(struct px_req *r)
+{
+	MPI_Count got = 0;
+
+	px_n.Get_elements_x(&r->status, MPI_BYTE, &got);
+	if (got == r->count)
+		return MPI_SUCCESS;
+	r->why = px_text_truncated(
+		r->c, r->peer, 0, (unsigned long long)got, (unsigned long long)r->count, true);
+	return MPI_ERR_TRUNCATE;
 }
 
 static bool step_test(struct px_sched *s, struct step *st)
@@ -393,11 +455,17 @@ static bool step_test(struct px_sched *s, struct step *st)
 	} else {
 		st->done = px_req_test(&st->req);
 		rc = st->done ? st->req.error : MPI_SUCCESS;
+		if (st->done && st->exact && rc == MPI_SUCCESS)
+			rc = short_of(&st->req);
 		if (st->done && st->kind == STEP_RECV && st->req.depth > s->depth)
 			s->depth = st->req.depth;
 	}
 	if (rc != MPI_SUCCESS)
-		px_sched_fail(s, rc);
+		step_failed(s, rc, st->req.why);
+	if (st->done) {
+		free(st->req.why);
+		st->req.why = NULL;
+	}
 	return st->done;
 }
 
@@ -414,6 +482,8 @@ static void finish(struct px_sched *s)
 	if (!c->first)
 		c->last = NULL;
 	r->error = s->error;
+	if (s->error != MPI_SUCCESS)
+		r->why = px_text("%s", s->why);
 	r->done = true;
 	px_req_rest(r);
 	if (r != &s->own) {
@@ -498,11 +568,11 @@ int px_sched_run(struct px_sched *s, struct px_comm *c)
 	int rc;
 
 	if (!s)
-		return px_raise(c, MPI_ERR_NO_MEM);
+		return px_raise_memory(c);
 	if (!px_sched_ok(s)) {
-		rc = s->error;
+		rc = px_raise_as(c, s->error, s->why);
 		sched_free(s);
-		return px_raise(c, rc);
+		return rc;
 	}
 	px_req_init(&s->own, c);
 	s->blocks = px_hooked;
@@ -510,8 +580,11 @@ int px_sched_run(struct px_sched *s, struct px_comm *c)
 	if (s->blocks)
 		drive(s);
 	rc = px_req_wait(&s->own);
+	free(s->own.why);
+	if (rc != MPI_SUCCESS)
+		px_raise_as(c, rc, s->why);
 	sched_free(s);
-	return rc == MPI_SUCCESS ? rc : px_raise(c, rc);
+	return rc;
 }
 
 int px_comm_turn(struct px_comm *c)
@@ -531,10 +604,10 @@ int px_sched_start(struct px_sched *s, struct px_comm *c, MPI_Request *req)
 	int rc;
 
 	if (!r) {
-		rc = s ? s->error : MPI_ERR_NO_MEM;
+		rc = s && !px_sched_ok(s) ? px_raise_as(c, s->error, s->why) : px_raise_memory(c);
 		if (s)
 			sched_free(s);
-		return px_raise(c, rc != MPI_SUCCESS ? rc : MPI_ERR_NO_MEM);
+		return rc;
 	}
 	*req = r->token;
 	enqueue(s, r);

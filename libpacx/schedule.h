@@ -82,6 +82,8 @@ struct px_sched *px_sched_new(struct px_comm *c, enum px_coll op);
 void px_sched_round(struct px_sched *s);
 void px_sched_send(struct px_sched *s, const void *buf, MPI_Count count, MPI_Datatype t, int dst);
 void px_sched_recv(struct px_sched *s, void *buf, MPI_Count count, MPI_Datatype t, int src);
+/* px_sched_recv_all: where fewer bytes than expected are as wrong as more. */
+void px_sched_recv_all(struct px_sched *s, void *buf, MPI_Count bytes, int src);
 /* px_sched_sub: the messages added from now on match only those of the same number, 0..127. */
 void px_sched_sub(struct px_sched *s, int sub);
 void px_sched_native(struct px_sched *s, const struct px_call *call);
@@ -92,7 +94,10 @@ void px_sched_call(struct px_sched *s, int (*fn)(struct px_sched *s, void *arg),
 void *px_sched_temp(struct px_sched *s, size_t bytes);
 /* px_sched_temp_typed: room for count elements of t, as a buffer address for MPI calls. */
 void *px_sched_temp_typed(struct px_sched *s, MPI_Count count, MPI_Datatype t);
-void px_sched_fail(struct px_sched *s, int code);
+/* px_sched_fail: the first failure of a schedule is the one that is raised, with its text (raise.h). px_sched_fail_arg: the count of the
+ * block of rank r (-1: of all) is negative, or else its datatype is not valid. */
+void px_sched_fail(struct px_sched *s, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void px_sched_fail_arg(struct px_sched *s, int r, MPI_Count count);
 bool px_sched_ok(const struct px_sched *s);
 struct px_comm *px_sched_comm(const struct px_sched *s);
 

@@ -11,6 +11,7 @@
 #include "comm.h"
 #include "endian.h"
 #include "lock.h"
+#include "raise.h"
 #include "vendor.h"
 
 void px_topo_free(struct px_topo *t)
@@ -74,7 +75,7 @@ static int attach(struct px_comm *parent, MPI_Comm *comm, const struct px_topo *
 		return MPI_SUCCESS;
 	if (d) {
 		d->topo = px_topo_copy(t);
-		return d->topo ? MPI_SUCCESS : px_raise(parent, MPI_ERR_NO_MEM);
+		return d->topo ? MPI_SUCCESS : px_raise_memory(parent);
 	}
 	if (t->kind == MPI_CART)
 		px_blocking(rc, px_n.Cart_create(plain, t->ndims, t->dims, t->periods, 0, comm));
@@ -102,6 +103,18 @@ static int product(int n, const int dims[], long limit)
 	return (int)p;
 }
 
+/* What is wrong with the sizes of a grid: one of them, or their product. */
+static int raise_dims(struct px_comm *c, int ndims, const int dims[])
+{
+	for (int i = 0; i < ndims; i++)
+		if (dims[i] <= 0)
+			return px_raise(c, MPI_ERR_DIMS, "dims[%d] is %d", i, dims[i]);
+	if (ndims < 0)
+		return px_raise(c, MPI_ERR_DIMS, "%d dimensions", ndims);
+	return px_raise(
+		c, MPI_ERR_DIMS, "the grid has more places than the communicator has ranks, %d", c->size);
+}
+
 int px_Cart_create(
 	struct px_comm *c, int ndims, const int dims[], const int periods[], int reorder, MPI_Comm *out)
 {
@@ -111,7 +124,7 @@ int px_Cart_create(
 
 	(void)reorder;
 	if (n < 0)
-		return px_raise(c, MPI_ERR_DIMS);
+		return raise_dims(c, ndims, dims);
 	rc = first_ranks(c, n, out);
 	t.dims = (int *)(uintptr_t)(ndims ? dims : &none);
 	t.periods = (int *)(uintptr_t)(ndims ? periods : &none);
@@ -132,7 +145,7 @@ int px_Topo_test(struct px_comm *c, int *kind)
 int px_Cartdim_get(struct px_comm *c, int *ndims)
 {
 	if (!is(c, MPI_CART))
-		return px_raise(c, MPI_ERR_TOPOLOGY);
+		return px_raise(c, MPI_ERR_TOPOLOGY, "the communicator has no Cartesian topology");
 	*ndims = c->topo->ndims;
 	return MPI_SUCCESS;
 }
@@ -168,12 +181,13 @@ int px_Cart_get(struct px_comm *c, int maxdims, int dims[], int periods[], int c
 	int *mine;
 
 	if (!is(c, MPI_CART))
-		return px_raise(c, MPI_ERR_TOPOLOGY);
+		return px_raise(c, MPI_ERR_TOPOLOGY, "the communicator has no Cartesian topology");
 	if (maxdims < t->ndims)
-		return px_raise(c, MPI_ERR_DIMS);
+		return px_raise(
+			c, MPI_ERR_DIMS, "room for %d dimensions, the grid has %d", maxdims, t->ndims);
 	mine = malloc((size_t)(t->ndims + 1) * sizeof *mine);
 	if (!mine)
-		return px_raise(c, MPI_ERR_NO_MEM);
+		return px_raise_memory(c);
 	coords_of(t, c->rank, mine);
 	for (int i = 0; i < t->ndims; i++) {
 		dims[i] = t->dims[i];
@@ -189,10 +203,10 @@ int px_Cart_rank(struct px_comm *c, const int coords[], int *rank)
 	int r;
 
 	if (!is(c, MPI_CART))
-		return px_raise(c, MPI_ERR_TOPOLOGY);
+		return px_raise(c, MPI_ERR_TOPOLOGY, "the communicator has no Cartesian topology");
 	r = rank_at(c->topo, coords);
 	if (r == MPI_PROC_NULL)
-		return px_raise(c, MPI_ERR_ARG);
+		return px_raise(c, MPI_ERR_ARG, "the coordinates are outside of the grid");
 	*rank = r;
 	return MPI_SUCCESS;
 }
@@ -200,11 +214,12 @@ int px_Cart_rank(struct px_comm *c, const int coords[], int *rank)
 int px_Cart_coords(struct px_comm *c, int rank, int maxdims, int coords[])
 {
 	if (!is(c, MPI_CART))
-		return px_raise(c, MPI_ERR_TOPOLOGY);
+		return px_raise(c, MPI_ERR_TOPOLOGY, "the communicator has no Cartesian topology");
 	if (rank < 0 || rank >= c->size)
-		return px_raise(c, MPI_ERR_RANK);
+		return px_raise(c, MPI_ERR_RANK, "rank %d, the communicator has %d", rank, c->size);
 	if (maxdims < c->topo->ndims)
-		return px_raise(c, MPI_ERR_DIMS);
+		return px_raise(
+			c, MPI_ERR_DIMS, "room for %d dimensions, the grid has %d", maxdims, c->topo->ndims);
 	coords_of(c->topo, rank, coords);
 	return MPI_SUCCESS;
 }
@@ -232,11 +247,12 @@ int px_Cart_shift(struct px_comm *c, int dir, int disp, int *source, int *dest)
 	int rc;
 
 	if (!is(c, MPI_CART))
-		return px_raise(c, MPI_ERR_TOPOLOGY);
+		return px_raise(c, MPI_ERR_TOPOLOGY, "the communicator has no Cartesian topology");
 	if (dir < 0 || dir >= c->topo->ndims)
-		return px_raise(c, MPI_ERR_DIMS);
+		return px_raise(
+			c, MPI_ERR_DIMS, "direction %d, the grid has %d dimensions", dir, c->topo->ndims);
 	rc = shift(c, dir, disp, source, dest);
-	return rc == MPI_SUCCESS ? rc : px_raise(c, rc);
+	return rc == MPI_SUCCESS ? rc : px_raise_as(c, rc, NULL);
 }
 
 int px_Cart_sub(struct px_comm *c, const int remain[], MPI_Comm *out)
@@ -245,10 +261,10 @@ int px_Cart_sub(struct px_comm *c, const int remain[], MPI_Comm *out)
 	int *x, color = 0, key = 0, rc;
 
 	if (!is(c, MPI_CART))
-		return px_raise(c, MPI_ERR_TOPOLOGY);
+		return px_raise(c, MPI_ERR_TOPOLOGY, "the communicator has no Cartesian topology");
 	x = malloc(3 * (size_t)(t->ndims + 1) * sizeof *x);
 	if (!x)
-		return px_raise(c, MPI_ERR_NO_MEM);
+		return px_raise_memory(c);
 	sub.dims = x + t->ndims + 1;
 	sub.periods = sub.dims + t->ndims + 1;
 	coords_of(t, c->rank, x);
@@ -274,7 +290,7 @@ int px_Cart_map(struct px_comm *c, int ndims, const int dims[], const int period
 
 	(void)periods;
 	if (n < 0)
-		return px_raise(c, MPI_ERR_DIMS);
+		return raise_dims(c, ndims, dims);
 	*rank = c->rank < n ? c->rank : MPI_UNDEFINED;
 	return MPI_SUCCESS;
 }
@@ -287,14 +303,15 @@ int px_Graph_create(
 
 	(void)reorder;
 	if (nnodes < 0 || nnodes > c->size)
-		return px_raise(c, MPI_ERR_ARG);
+		return px_raise(c, MPI_ERR_ARG, "%d nodes, the communicator has %d ranks", nnodes, c->size);
 	for (int i = 0; i < nnodes; i++)
 		if (index[i] < (i ? index[i - 1] : 0))
-			return px_raise(c, MPI_ERR_ARG);
+			return px_raise(c, MPI_ERR_ARG, "index[%d] is %d", i, index[i]);
 	t.nedges = nnodes ? index[nnodes - 1] : 0;
 	for (int i = 0; i < t.nedges; i++)
 		if (edges[i] < 0 || edges[i] >= nnodes)
-			return px_raise(c, MPI_ERR_ARG);
+			return px_raise(c, MPI_ERR_ARG, "edges[%d] is %d, the graph has %d nodes", i,
+				edges[i], nnodes);
 	t.index = (int *)(uintptr_t)index;
 	t.edges = (int *)(uintptr_t)edges;
 	rc = first_ranks(c, nnodes, out);
@@ -304,7 +321,7 @@ int px_Graph_create(
 int px_Graphdims_get(struct px_comm *c, int *nnodes, int *nedges)
 {
 	if (!is(c, MPI_GRAPH))
-		return px_raise(c, MPI_ERR_TOPOLOGY);
+		return px_raise(c, MPI_ERR_TOPOLOGY, "the communicator has no graph topology");
 	*nnodes = c->topo->nnodes;
 	*nedges = c->topo->nedges;
 	return MPI_SUCCESS;
@@ -313,7 +330,7 @@ int px_Graphdims_get(struct px_comm *c, int *nnodes, int *nedges)
 int px_Graph_get(struct px_comm *c, int maxindex, int maxedges, int index[], int edges[])
 {
 	if (!is(c, MPI_GRAPH))
-		return px_raise(c, MPI_ERR_TOPOLOGY);
+		return px_raise(c, MPI_ERR_TOPOLOGY, "the communicator has no graph topology");
 	for (int i = 0; i < maxindex && i < c->topo->nnodes; i++)
 		index[i] = c->topo->index[i];
 	for (int i = 0; i < maxedges && i < c->topo->nedges; i++)
@@ -329,9 +346,9 @@ static int graph_start(const struct px_topo *t, int rank)
 int px_Graph_neighbors_count(struct px_comm *c, int rank, int *n)
 {
 	if (!is(c, MPI_GRAPH))
-		return px_raise(c, MPI_ERR_TOPOLOGY);
+		return px_raise(c, MPI_ERR_TOPOLOGY, "the communicator has no graph topology");
 	if (rank < 0 || rank >= c->size)
-		return px_raise(c, MPI_ERR_RANK);
+		return px_raise(c, MPI_ERR_RANK, "rank %d, the communicator has %d", rank, c->size);
 	*n = c->topo->index[rank] - graph_start(c->topo, rank);
 	return MPI_SUCCESS;
 }
@@ -353,12 +370,13 @@ int px_Graph_map(struct px_comm *c, int nnodes, const int index[], const int edg
 	return MPI_SUCCESS;
 }
 
-static bool ranks_ok(const struct px_comm *c, int n, const int ranks[])
+static int check_ranks(struct px_comm *c, int n, const int ranks[], const char *name)
 {
 	for (int i = 0; i < n; i++)
 		if (ranks[i] < 0 || ranks[i] >= c->size)
-			return false;
-	return n >= 0;
+			return px_raise(c, MPI_ERR_ARG, "%s[%d] is %d, the communicator has %d", name, i,
+				ranks[i], c->size);
+	return n >= 0 ? MPI_SUCCESS : px_raise(c, MPI_ERR_ARG, "%d %s", n, name);
 }
 
 static bool weighted(const int w[])
@@ -375,8 +393,9 @@ int px_Dist_graph_create_adjacent(struct px_comm *c, int nin, const int in[], co
 
 	(void)info;
 	(void)reorder;
-	if (!ranks_ok(c, nin, in) || !ranks_ok(c, nout, out))
-		return px_raise(c, MPI_ERR_ARG);
+	if ((rc = check_ranks(c, nin, in, "sources")) != MPI_SUCCESS ||
+		(rc = check_ranks(c, nout, out, "destinations")) != MPI_SUCCESS)
+		return rc;
 	t.in = (int *)(uintptr_t)(nin ? in : &none);
 	t.out = (int *)(uintptr_t)(nout ? out : &none);
 	t.in_weight = weighted(inw) ? (int *)(uintptr_t)(nin ? inw : &none) : NULL;
@@ -398,7 +417,7 @@ static int edges_agree(struct px_comm *c, const uint8_t *mine, int nmine, uint8_
 	*all = NULL;
 	*n = 0;
 	if (!bytes || !counts) {
-		px_raise(c, rc);
+		px_raise_memory(c);
 		goto out;
 	}
 	px_put32(count, (uint32_t)nmine);
@@ -430,15 +449,15 @@ int px_Dist_graph_create(struct px_comm *c, int n, const int sources[], const in
 
 	(void)info;
 	(void)reorder;
-	if (!ranks_ok(c, n, sources))
-		return px_raise(c, MPI_ERR_ARG);
+	if ((rc = check_ranks(c, n, sources, "sources")) != MPI_SUCCESS)
+		return rc;
 	for (int i = 0; i < n; i++)
 		nmine += degrees[i];
-	if (!ranks_ok(c, nmine, dests))
-		return px_raise(c, MPI_ERR_ARG);
+	if ((rc = check_ranks(c, nmine, dests, "destinations")) != MPI_SUCCESS)
+		return rc;
 	mine = p = malloc((size_t)nmine * EDGE_BYTES + 1);
 	if (!mine)
-		return px_raise(c, MPI_ERR_NO_MEM);
+		return px_raise_memory(c);
 	for (int i = 0, k = 0; i < n; i++) {
 		for (int j = 0; j < degrees[i]; j++, k++, p += EDGE_BYTES) {
 			px_put32(p, (uint32_t)sources[i]);
@@ -476,7 +495,7 @@ int px_Dist_graph_create(struct px_comm *c, int n, const int sources[], const in
 		free(t.out_weight);
 		t.in_weight = t.out_weight = NULL;
 	}
-	rc = ok ? px_Comm_split(c, 0, c->rank, comm) : px_raise(c, MPI_ERR_NO_MEM);
+	rc = ok ? px_Comm_split(c, 0, c->rank, comm) : px_raise_memory(c);
 	if (rc == MPI_SUCCESS)
 		rc = attach(c, comm, &t);
 	free(t.in);
@@ -489,7 +508,7 @@ int px_Dist_graph_create(struct px_comm *c, int n, const int sources[], const in
 int px_Dist_graph_neighbors_count(struct px_comm *c, int *nin, int *nout, int *is_weighted)
 {
 	if (!is(c, MPI_DIST_GRAPH))
-		return px_raise(c, MPI_ERR_TOPOLOGY);
+		return px_raise(c, MPI_ERR_TOPOLOGY, "the communicator has no distributed graph topology");
 	*nin = c->topo->nin;
 	*nout = c->topo->nout;
 	*is_weighted = c->topo->in_weight != NULL || c->topo->out_weight != NULL;
@@ -508,7 +527,7 @@ int px_Dist_graph_neighbors(
 	struct px_topo *t = c->topo;
 
 	if (!is(c, MPI_DIST_GRAPH))
-		return px_raise(c, MPI_ERR_TOPOLOGY);
+		return px_raise(c, MPI_ERR_TOPOLOGY, "the communicator has no distributed graph topology");
 	copy_some(in, t->in, t->nin, maxin);
 	copy_some(out, t->out, t->nout, maxout);
 	if (weighted(inw))

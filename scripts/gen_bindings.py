@@ -218,12 +218,12 @@ def call_body(f, small, opts):
     if pre:
         out += [f"int *{n}_ = {e};" for n, e in pre] + [""]
         out += ["if (rc != MPI_SUCCESS) {", f'\trc = px_unsupported(c, "MPI_{f.name} with counts or displacements beyond INT_MAX");',
-                "} else {", "\tpx_lock();", f"\trc = px_{small.name}({', '.join(args)});", "\tpx_unlock();", "}"]
+                "} else {", f'\tconst char *outer = px_begin("MPI_{f.name}");', "", f"\trc = px_{small.name}({', '.join(args)});", "\tpx_end(outer);", "}"]
         out += [f"free({n}_);" for n, _ in pre] + ["return rc;"]
         return out
     if not lock:
         return [f"return px_{small.name}({', '.join(args)});"]
-    return ["px_lock();", f"rc = px_{small.name}({', '.join(args)});", "px_unlock();", "return rc;"]
+    return [f'outer = px_begin("MPI_{f.name}");', f"rc = px_{small.name}({', '.join(args)});", "px_end(outer);", "return rc;"]
 
 
 def native_call(f, mapped=True):
@@ -255,30 +255,30 @@ def trampoline(f, funcs, cls, opts):
     elif cls == "refused" and not comms:
         b = ["if (!px_active)", f"\treturn {native_call(f)};", *void, f'return px_unsupported(NULL, "MPI_{f.name}");']
     elif f.name == "File_open":  # its I/O component is loaded in here and must be sealed, too
-        b = ["MPI_Comm native = PX_MAP(comm);", "struct px_comm *c = px_comm_find(native);", "int rc;", "", "if (PX_UNLIKELY(c)) {",
-             *indent(call_body(f, small, opts)), "}", "if (meet(comm, native) != MPI_SUCCESS)", "\treturn MPI_ERR_OTHER;", f"rc = {native_call(f)};",
+        b = ["MPI_Comm native = PX_MAP(comm);", "struct px_comm *c = px_comm_find(native);", "const char *outer;", "int rc;", "", "if (PX_UNLIKELY(c)) {",
+             *indent(call_body(f, small, opts)), "}", "rc = meet(comm, native);", "if (rc != MPI_SUCCESS)", "\treturn rc;", f"rc = {native_call(f)};",
              "if (px_active)", "\tpx_vendor_seal();", "return rc;"]
     elif f.files():
-        b = [f"struct px_file *f = px_file_find({f.files()});", "int rc;", "", "if (PX_LIKELY(!f))", f"\treturn {native_call(f)};", *call_body(f, small, opts)]
+        b = [f"struct px_file *f = px_file_find({f.files()});", "const char *outer;", "int rc;", "", "if (PX_LIKELY(!f))", f"\treturn {native_call(f)};", *call_body(f, small, opts)]
     elif cls == "refused":
         if len(comms) == 1:
             b = [f"MPI_Comm native = PX_MAP({comms[0].name});", "struct px_comm *c = px_comm_find(native);", "", "if (PX_LIKELY(!c))"]
         else:
             find = [f"px_comm_find(PX_MAP({p.name}))" for p in comms]
-            b = [f"struct px_comm *c = {find[0]};", "", "if (!c)", f"\tc = {find[1]};", "if (PX_LIKELY(!c))"]
+            b = [f"struct px_comm *c = {find[0]};", "", f"if (!c && {comms[0].name} != MPI_COMM_NULL)", f"\tc = {find[1]};", "if (PX_LIKELY(!c))"]
         if "meet" in opts and len(comms) == 1:
-            b[-1] = "if (PX_LIKELY(!c)) {"
-            b += [f"\tif (meet({comms[0].name}, native) != MPI_SUCCESS)", "\t\treturn MPI_ERR_OTHER;", f"\treturn {native_call(f)};", "}",
+            b[-1:] = ["if (PX_LIKELY(!c)) {", f"\tint rc = meet({comms[0].name}, native);", "",
+                      f"\treturn rc != MPI_SUCCESS ? rc : {native_call(f)};", "}",
                   f'return px_unsupported(c, "MPI_{f.name}");']
         else:
             b += [f"\treturn {native_call(f)};", f'return px_unsupported(c, "MPI_{f.name}");']
     elif "win" in opts:
         pointer = any(p.type == "MPI_Win *" for p in f.params)
-        b = [f"struct px_win *w = px_win_find({'*' if pointer else ''}win);", "int rc;", "", "if (PX_LIKELY(!w))",
+        b = [f"struct px_win *w = px_win_find({'*' if pointer else ''}win);", "const char *outer;", "int rc;", "", "if (PX_LIKELY(!w))",
              f"\treturn {native_call(f)};", *call_body(f, small, opts)]
     elif "any" in opts or not comms:
         if "nolock" not in opts:
-            b = ["int rc;", "", "if (!px_active)", f"\treturn {native_call(f, False)};"]
+            b = ["const char *outer;", "int rc;", "", "if (!px_active)", f"\treturn {native_call(f, False)};"]
         if len(comms) == 1:
             b = [f"MPI_Comm native = PX_MAP({comms[0].name});"] + ([""] if not b else []) + b
         b += call_body(f, small, opts)
@@ -288,6 +288,7 @@ def trampoline(f, funcs, cls, opts):
         t = twin(f, funcs)
         rc = t and "MPI_Request" in t[0] or any("rc" in x for x in spanning)
         block = spanning[0].startswith("int *")  # declarations need a block of their own
+        b += ["const char *outer;"] if any(x.startswith("outer =") for x in spanning) else []
         b += ["int rc = MPI_SUCCESS;" if block else "int rc;"] if rc else []
         b += ["", "if (PX_LIKELY(!c)) {"]
         if t:
@@ -296,7 +297,7 @@ def trampoline(f, funcs, cls, opts):
             when = "px_must_poll()" if small.name in POINT_TO_POINT else "px_must_meet() && native != MPI_COMM_SELF"
             b += [f"\tif (PX_UNLIKELY({when})) {{", *indent(t, 2), "\t}"]
         elif "meet" in opts:
-            b += [f"\tif (meet({comms[0].name}, native) != MPI_SUCCESS)", "\t\treturn MPI_ERR_OTHER;"]
+            b += [f"\trc = meet({comms[0].name}, native);", "\tif (rc != MPI_SUCCESS)", "\t\treturn rc;"]
         b += [f"\treturn {native_call(f)};", "}"] + spanning
         if block:
             b = b[:-len(spanning)] + ["{", *indent(spanning), "}"]
@@ -355,7 +356,7 @@ static int meet(MPI_Comm comm, MPI_Comm native)
 {
 	int rc;
 
-	if (PX_LIKELY(!px_must_meet()) || comm == MPI_COMM_SELF)
+	if (PX_LIKELY(!px_must_meet()) || comm == MPI_COMM_SELF || comm == MPI_COMM_NULL) /* the call that follows says so */
 		return MPI_SUCCESS;
 	px_lock();
 	rc = px_meet(native);
@@ -433,7 +434,7 @@ NARROW(px_narrow_aint, MPI_Aint)
 
 def bind_c(rows, funcs):
     out = [HEAD, "#include <limits.h>", "#include <mpi.h>", "#include <stdlib.h>", "", '#include "bind.h"', '#include "comm.h"', '#include "comm_find.h"',
-           '#include "io/file.h"', '#include "lock.h"', '#include "request.h"', '#include "rma/win_find.h"', '#include "topo.h"', '#include "vendor.h"', '#include "wait.h"', "", '#pragma GCC diagnostic ignored "-Wdeprecated-declarations"', ""]
+           '#include "io/file.h"', '#include "lock.h"', '#include "raise.h"', '#include "request.h"', '#include "rma/win_find.h"', '#include "topo.h"', '#include "vendor.h"', '#include "wait.h"', "", '#pragma GCC diagnostic ignored "-Wdeprecated-declarations"', ""]
     out.append(HELPERS)
     if any(n.endswith("v_c") for n in rows):
         out.append(NARROW)

@@ -7,6 +7,7 @@
 #include "coll.h"
 #include "comm.h"
 #include "datatype.h"
+#include "raise.h"
 
 #define INT_LIMIT 0x7fffffff /* the native calls inside a site count bytes in int */
 
@@ -57,7 +58,8 @@ void px_coll_allgather(struct px_sched *s, const void *mine, const MPI_Count *by
 			site[p + 1] += bytes[c->part[p].ranks[i]];
 	}
 	if (site[c->nparts] > INT_LIMIT) {
-		px_sched_fail(s, MPI_ERR_COUNT);
+		px_sched_fail(s, MPI_ERR_COUNT, "%lld bytes in all, which is beyond INT_MAX",
+			(long long)site[c->nparts]);
 		return;
 	}
 	*x = (struct spread){ bytes, px_sched_temp(s, (size_t)site[c->nparts]), all };
@@ -83,8 +85,8 @@ void px_coll_allgather(struct px_sched *s, const void *mine, const MPI_Count *by
 				continue;
 			px_sched_send(s, x->by_site + site[c->self], site[c->self + 1] - site[c->self],
 				MPI_BYTE, c->part[p].ranks[0]);
-			px_sched_recv(s, x->by_site + site[p], site[p + 1] - site[p], MPI_BYTE,
-				c->part[p].ranks[0]);
+			px_sched_recv_all(
+				s, x->by_site + site[p], site[p + 1] - site[p], c->part[p].ranks[0]);
 		}
 		px_sched_round(s);
 	}
@@ -136,6 +138,16 @@ static int unpack_all(struct px_sched *s, void *arg)
 	return rc;
 }
 
+/* The caller's array may be gone before the operation is complete. */
+static const int *ints(struct px_sched *s, const int from[], int n)
+{
+	int *to = from ? px_sched_temp(s, (size_t)n * sizeof *to) : NULL;
+
+	if (to)
+		memcpy(to, from, (size_t)n * sizeof *to);
+	return to;
+}
+
 static struct px_sched *build(enum px_coll which, const void *in, MPI_Count count, MPI_Datatype t, void *out,
 	MPI_Count each, const int counts[], const int displs[], MPI_Datatype rt, struct px_comm *c)
 {
@@ -147,8 +159,8 @@ static struct px_sched *build(enum px_coll which, const void *in, MPI_Count coun
 	if (!x)
 		return s;
 	*x = (struct place){ .out = out,
-		.counts = counts,
-		.displs = displs,
+		.counts = ints(s, counts, c->size),
+		.displs = ints(s, displs, c->size),
 		.each = each,
 		.t = rt,
 		.in = in,
@@ -169,7 +181,10 @@ static struct px_sched *build(enum px_coll which, const void *in, MPI_Count coun
 	if (!px_sched_ok(s))
 		return s;
 	if (x->in_count * px_type_get(x->in_type)->size > x->bytes[c->rank]) {
-		px_sched_fail(s, MPI_ERR_TRUNCATE);
+		px_sched_fail(s, MPI_ERR_TRUNCATE,
+			"this rank sends %lld bytes, but its block in the receive buffer has %lld",
+			(long long)(x->in_count * px_type_get(x->in_type)->size),
+			(long long)x->bytes[c->rank]);
 		return s;
 	}
 	px_sched_call(s, pack_mine, x);
@@ -183,12 +198,12 @@ static int check(struct px_comm *c, const void *in, MPI_Count count, MPI_Datatyp
 	const int counts[], MPI_Datatype rt)
 {
 	if ((in != MPI_IN_PLACE && count < 0) || each < 0)
-		return px_raise(c, MPI_ERR_COUNT);
+		return px_raise_count(c, each < 0 ? each : count);
 	for (int r = 0; counts && r < c->size; r++)
 		if (counts[r] < 0)
-			return px_raise(c, MPI_ERR_COUNT);
+			return px_raise(c, MPI_ERR_COUNT, "counts[%d] is %d", r, counts[r]);
 	if ((in != MPI_IN_PLACE && !px_type_get(t)) || !px_type_get(rt))
-		return px_raise(c, MPI_ERR_TYPE);
+		return px_raise_type(c);
 	return MPI_SUCCESS;
 }
 

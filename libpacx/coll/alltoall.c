@@ -48,7 +48,8 @@ static void local_new(struct px_sched *s, const struct side *d, char *buf, struc
 		int r = c->rank_of_local[i];
 
 		if (d->count[r] > 0x7fffffff || d->displ[r] - low > 0x7fffffff)
-			px_sched_fail(s, MPI_ERR_COUNT);
+			px_sched_fail(s, MPI_ERR_COUNT,
+				"the count or the place of the block of rank %d is beyond INT_MAX", r);
 		l->counts[i] = (int)d->count[r];
 		l->displs[i] = (int)(d->displ[r] - low);
 		l->types[i] = d->type[r];
@@ -144,7 +145,7 @@ static bool regular(struct px_sched *s, struct side *d, MPI_Count count, MPI_Dat
 	const struct px_type *p = px_type_get(t);
 
 	if (!p || count < 0)
-		px_sched_fail(s, p ? MPI_ERR_COUNT : MPI_ERR_TYPE);
+		px_sched_fail_arg(s, -1, count);
 	else if (side_new(s, d))
 		for (int r = 0; r < px_sched_comm(s)->size; r++) {
 			d->count[r] = count;
@@ -159,11 +160,11 @@ static bool vector(struct px_sched *s, struct side *d, const int counts[], const
 	const struct px_type *p = px_type_get(t);
 
 	if (!p)
-		px_sched_fail(s, MPI_ERR_TYPE);
+		px_sched_fail(s, MPI_ERR_TYPE, "a datatype is null or not valid");
 	else if (side_new(s, d))
 		for (int r = 0; r < px_sched_comm(s)->size; r++) {
 			if (counts[r] < 0)
-				px_sched_fail(s, MPI_ERR_COUNT);
+				px_sched_fail_arg(s, r, counts[r]);
 			d->count[r] = counts[r];
 			d->displ[r] = (MPI_Aint)(displs[r] * p->extent);
 			d->type[r] = t;
@@ -177,7 +178,7 @@ static bool general(struct px_sched *s, struct side *d, const int counts[], cons
 	if (side_new(s, d))
 		for (int r = 0; r < px_sched_comm(s)->size; r++) {
 			if (counts[r] < 0 || !px_type_get(types[r]))
-				px_sched_fail(s, counts[r] < 0 ? MPI_ERR_COUNT : MPI_ERR_TYPE);
+				px_sched_fail_arg(s, r, counts[r]);
 			d->count[r] = counts[r];
 			d->displ[r] = displs[r];
 			d->type[r] = types[r];

@@ -3,10 +3,13 @@
 #include "coll.h"
 #include "comm.h"
 #include "datatype.h"
+#include "raise.h"
 
 int px_coll_root(struct px_comm *c, int root)
 {
-	return root >= 0 && root < c->size ? MPI_SUCCESS : px_raise(c, MPI_ERR_ROOT);
+	return root >= 0 && root < c->size
+		       ? MPI_SUCCESS
+		       : px_raise(c, MPI_ERR_ROOT, "root %d, the communicator has %d", root, c->size);
 }
 
 int px_coll_head(const struct px_comm *c, int part, int root)
@@ -47,9 +50,9 @@ static struct px_sched *build_bcast(void *buf, MPI_Count count, MPI_Datatype t, 
 static int check_bcast(MPI_Count count, MPI_Datatype t, int root, struct px_comm *c)
 {
 	if (count < 0)
-		return px_raise(c, MPI_ERR_COUNT);
+		return px_raise_count(c, count);
 	if (!px_type_get(t))
-		return px_raise(c, MPI_ERR_TYPE);
+		return px_raise_type(c);
 	return px_coll_root(c, root);
 }
 

@@ -7,6 +7,7 @@
 #include "coll.h"
 #include "comm.h"
 #include "datatype.h"
+#include "raise.h"
 #include "vendor.h"
 
 /* Blocks of the root's buffer: rank r has count_of(r) elements at displ_of(r) elements. */
@@ -35,7 +36,8 @@ static int *local_layout(struct px_sched *s, const struct layout *l)
 		int r = c->rank_of_local[i];
 
 		if (count_of(l, r) > 0x7fffffff || displ_of(l, r) > 0x7fffffff)
-			px_sched_fail(s, MPI_ERR_COUNT);
+			px_sched_fail(s, MPI_ERR_COUNT,
+				"the count or the displacement of rank %d is beyond INT_MAX", r);
 		v[i] = (int)count_of(l, r);
 		v[c->nlocal + i] = (int)displ_of(l, r);
 	}
@@ -59,7 +61,7 @@ static void gather(struct px_sched *s, const void *in, MPI_Count count, MPI_Data
 		return;
 	}
 	if (in != MPI_IN_PLACE && count > INT_MAX) { /* Igatherv counts in int */
-		px_sched_fail(s, MPI_ERR_COUNT);
+		px_sched_fail(s, MPI_ERR_COUNT, "count %lld is beyond INT_MAX", (long long)count);
 		return;
 	}
 	if (c->rank == root) {
@@ -94,7 +96,7 @@ static void scatter(struct px_sched *s, const void *in, const struct layout *l, 
 		return;
 	}
 	if (out != MPI_IN_PLACE && rcount > INT_MAX) {
-		px_sched_fail(s, MPI_ERR_COUNT);
+		px_sched_fail(s, MPI_ERR_COUNT, "count %lld is beyond INT_MAX", (long long)rcount);
 		return;
 	}
 	if (c->rank == root) {
@@ -121,15 +123,17 @@ static int check(struct px_comm *c, int root, const void *mine, MPI_Count count,
 	if (rc != MPI_SUCCESS)
 		return rc;
 	if (mine != MPI_IN_PLACE && count < 0)
-		return px_raise(c, MPI_ERR_COUNT);
+		return px_raise_count(c, count);
 	if (mine != MPI_IN_PLACE && !px_type_get(t))
-		return px_raise(c, MPI_ERR_TYPE);
+		return px_raise_type(c);
 	if (c->rank == root) {
 		if (!px_type_get(at_root))
-			return px_raise(c, MPI_ERR_TYPE);
+			return px_raise_type(c);
 		for (int r = 0; r < c->size; r++)
 			if (count_of(l, r) < 0)
-				return px_raise(c, MPI_ERR_COUNT);
+				return l->counts ? px_raise(c, MPI_ERR_COUNT, "counts[%d] is %d", r,
+							   l->counts[r])
+						 : px_raise_count(c, l->each);
 	}
 	return MPI_SUCCESS;
 }

@@ -46,7 +46,7 @@ static bool valid(struct px_sched *s, const struct blocks *b, int n)
 {
 	for (int i = 0; i < n; i++)
 		if (count_of(b, i) < 0 || !px_type_get(type_of(b, i)))
-			px_sched_fail(s, count_of(b, i) < 0 ? MPI_ERR_COUNT : MPI_ERR_TYPE);
+			px_sched_fail_arg(s, b->counts || b->types ? i : -1, count_of(b, i));
 	return px_sched_ok(s);
 }
 
@@ -61,7 +61,7 @@ static struct px_sched *build(
 		return NULL;
 	rc = px_topo_neighbors(c, &nin, &in, &nout, &out);
 	if (rc != MPI_SUCCESS) {
-		px_sched_fail(s, rc);
+		px_sched_fail(s, rc, "the communicator has no topology");
 		return s;
 	}
 	if (valid(s, sb, nout) && valid(s, rb, nin)) {

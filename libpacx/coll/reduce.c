@@ -14,6 +14,7 @@
 #include "comm.h"
 #include "datatype.h"
 #include "native.h"
+#include "raise.h"
 #include "request.h"
 #include "vendor.h"
 
@@ -201,10 +202,10 @@ void px_coll_allreduce(
 static int check(struct px_comm *c, MPI_Count count, MPI_Datatype t, MPI_Op op)
 {
 	if (count < 0)
-		return px_raise(c, MPI_ERR_COUNT);
+		return px_raise_count(c, count);
 	if (!px_type_get(t))
-		return px_raise(c, MPI_ERR_TYPE);
-	return op == MPI_OP_NULL ? px_raise(c, MPI_ERR_OP) : MPI_SUCCESS;
+		return px_raise_type(c);
+	return op == MPI_OP_NULL ? px_raise(c, MPI_ERR_OP, "the operator is MPI_OP_NULL") : MPI_SUCCESS;
 }
 
 static struct px_sched *build_reduce(
@@ -286,7 +287,8 @@ static struct px_sched *build_reduce_scatter(enum px_coll which, const void *in,
 	char *all = b ? px_sched_temp_typed(s, total, t) : NULL;
 
 	if (s && !px_fits(total))
-		px_sched_fail(s, MPI_ERR_COUNT);
+		px_sched_fail(
+			s, MPI_ERR_COUNT, "%lld elements in all, which is beyond INT_MAX", (long long)total);
 	if (!all)
 		return s;
 	px_coll_allreduce(s, in == MPI_IN_PLACE ? out : in, all, total, t, op);
@@ -301,7 +303,7 @@ static int blocks(const int counts[], struct px_comm *c, MPI_Count *start, MPI_C
 	*total = *start = 0;
 	for (int r = 0; r < c->size; r++) {
 		if (counts[r] < 0)
-			return px_raise(c, MPI_ERR_COUNT);
+			return px_raise(c, MPI_ERR_COUNT, "counts[%d] is %d", r, counts[r]);
 		if (r == c->rank)
 			*start = *total;
 		*total += counts[r];

@@ -5,6 +5,7 @@
 #include "coll.h"
 #include "comm.h"
 #include "datatype.h"
+#include "raise.h"
 #include "vendor.h"
 
 struct prefix {
@@ -156,10 +157,10 @@ static struct px_sched *build(const void *in, void *out, MPI_Count count, MPI_Da
 static int check(struct px_comm *c, MPI_Count count, MPI_Datatype t, MPI_Op op)
 {
 	if (count < 0 || count > 0x7fffffff)
-		return px_raise(c, MPI_ERR_COUNT);
+		return px_raise_count(c, count);
 	if (!px_type_get(t))
-		return px_raise(c, MPI_ERR_TYPE);
-	return op == MPI_OP_NULL ? px_raise(c, MPI_ERR_OP) : MPI_SUCCESS;
+		return px_raise_type(c);
+	return op == MPI_OP_NULL ? px_raise(c, MPI_ERR_OP, "the operator is MPI_OP_NULL") : MPI_SUCCESS;
 }
 
 int px_Scan(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c)

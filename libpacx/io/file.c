@@ -13,6 +13,7 @@
 #include "lock.h"
 #include "map.h"
 #include "request.h"
+#include "raise.h"
 #include "schedule.h"
 #include "service.h"
 #include "state.h"
@@ -33,19 +34,15 @@ struct px_file *px_file_look(MPI_File fh)
 
 int px_file_raise(struct px_file *f, int code)
 {
-	if (f) {
-		px_n.File_call_errhandler(f->fh, code);
-		return code;
-	}
-#ifdef OPEN_MPI /* its File_call_errhandler takes no MPI_FILE_NULL: a handler of the user's own is not called */
+	MPI_File fh = f ? f->fh : MPI_FILE_NULL;
 	MPI_Errhandler handler;
 
-	if (px_n.File_get_errhandler(MPI_FILE_NULL, &handler) == MPI_SUCCESS &&
-		handler == MPI_ERRORS_ARE_FATAL)
-		px_n.Comm_call_errhandler(MPI_COMM_WORLD, code);
-#else
-	px_n.File_call_errhandler(MPI_FILE_NULL, code);
+	if (px_n.File_get_errhandler(fh, &handler) == MPI_SUCCESS)
+		px_raise_fatal(handler, code);
+#ifdef OPEN_MPI /* its File_call_errhandler takes no MPI_FILE_NULL: a handler of the user's own is not called */
+	if (f)
 #endif
+		px_n.File_call_errhandler(fh, code);
 	return code;
 }
 

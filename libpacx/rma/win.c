@@ -8,6 +8,7 @@
 #include "group.h"
 #include "lock.h"
 #include "map.h"
+#include "raise.h"
 #include "rma.h"
 #include "state.h"
 #include "vendor.h"
@@ -34,8 +35,11 @@ struct px_win *px_win_find_slow(MPI_Win win)
 
 int px_win_raise(struct px_win *w, int code)
 {
+	MPI_Errhandler handler;
 	int rc;
 
+	if (px_n.Win_get_errhandler(w->token, &handler) == MPI_SUCCESS)
+		px_raise_fatal(handler, code);
 	px_blocking(rc, px_n.Win_call_errhandler(w->token, code));
 	(void)rc;
 	return code;
@@ -130,7 +134,7 @@ static int agree(struct px_win *w, int made)
 	int rc;
 
 	if (!all)
-		return px_raise(w->c, MPI_ERR_NO_MEM);
+		return px_raise_memory(w->c);
 	px_put64(mine, (uint64_t)w->size);
 	px_put64(mine + 8, (uint64_t)w->disp_unit);
 	mine[16] = made == MPI_SUCCESS;
@@ -147,9 +151,8 @@ static int agree(struct px_win *w, int made)
 	free(all);
 	if (rc != MPI_SUCCESS || !failed)
 		return rc;
-	px_log(PX_LOG_ERROR, "rank %d: a window could not be made at %s", px.grank,
-		made != MPI_SUCCESS ? "this rank" : "another rank");
-	return px_raise(w->c, made != MPI_SUCCESS ? made : MPI_ERR_OTHER);
+	return px_raise(w->c, made != MPI_SUCCESS ? made : MPI_ERR_OTHER,
+		"the window could not be made at %s rank", made != MPI_SUCCESS ? "this" : "another");
 }
 
 /* w: base, size, disp_unit, flavor are set. */
@@ -190,12 +193,12 @@ static int win_new(
 	struct px_win *w;
 
 	if (size < 0)
-		return px_raise(c, MPI_ERR_SIZE);
+		return px_raise(c, MPI_ERR_SIZE, "size %lld", (long long)size);
 	if (disp_unit <= 0 || disp_unit > INT32_MAX)
-		return px_raise(c, MPI_ERR_DISP);
+		return px_raise(c, MPI_ERR_DISP, "disp_unit %lld", (long long)disp_unit);
 	w = calloc(1, sizeof *w);
 	if (!w)
-		return px_raise(c, MPI_ERR_NO_MEM);
+		return px_raise_memory(c);
 	w->base = base;
 	w->size = size;
 	w->disp_unit = (int)disp_unit;

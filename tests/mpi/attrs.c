@@ -87,6 +87,18 @@ int main(int argc, char **argv)
 	CHECK(!flag || *(int *)v > 0);
 	MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_APPNUM, &v, &flag);
 	CHECK(!flag || *(int *)v >= 0);
+	/* alike everywhere, and on a duplicate */
+	for (int i = 0; i < 2; i++) {
+		int theirs = -5,
+		    mine = (MPI_Comm_get_attr(MPI_COMM_WORLD, i ? MPI_UNIVERSE_SIZE : MPI_APPNUM, &v, &flag),
+				   flag)
+				   ? *(int *)v
+				   : -1;
+
+		MPI_Sendrecv(&mine, 1, MPI_INT, (chk_rank + 1) % chk_size, 9, &theirs, 1, MPI_INT,
+			(chk_rank + chk_size - 1) % chk_size, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		CHECK_EQ(theirs, mine);
+	}
 	MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_HOST, &v, &flag);
 	MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_IO, &v, &flag);
 
