@@ -89,6 +89,7 @@ static void whole(MPI_Comm comm)
 }
 
 #if MPI_VERSION >= 4
+/* Where all ranks have these functions. */
 static void large(MPI_Comm comm)
 {
 	int r, n, in[64], out[64];
@@ -161,15 +162,18 @@ static void neighbours(MPI_Comm comm)
 
 int main(int argc, char **argv)
 {
+	int version = MPI_VERSION, least;
 	MPI_Comm parts[3] = { MPI_COMM_WORLD };
 
 	chk_begin(&argc, &argv, "vanish", 2);
+	MPI_Allreduce(&version, &least, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
 	MPI_Comm_split(MPI_COMM_WORLD, chk_rank % 2, 0, &parts[1]);
 	MPI_Comm_split(MPI_COMM_WORLD, chk_rank >= chk_size / 2, 0, &parts[2]);
 	for (int i = 0; i < 3; i++) {
 		whole(parts[i]);
 #if MPI_VERSION >= 4
-		large(parts[i]);
+		if (least >= 4)
+			large(parts[i]);
 #endif
 		neighbours(parts[i]);
 		if (i > 0)
