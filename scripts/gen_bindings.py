@@ -84,7 +84,7 @@ def read_api(path=API):
             raise SystemExit(f"{path}:{no}: class {cls!r} is none of native, call, own, refused")
         if name in api:
             raise SystemExit(f"{path}:{no}: {name} has a second row")
-        bad = set(filter(None, opts.split(","))) - {"any", "nolock", "before", "both", "meet", "win"}
+        bad = set(filter(None, opts.split(","))) - {"any", "nolock", "before", "both", "meet", "win", "world"}
         if bad:
             raise SystemExit(f"{path}:{no}: unknown option {' '.join(sorted(bad))}")
         api[name] = (cls, set(filter(None, opts.split(","))))
@@ -253,7 +253,7 @@ def trampoline(f, funcs, cls, opts):
             b += ["if (comm != native) {", f"\tint rc = {native_call(f, False)};", "", "\tif (rc != MPI_SUCCESS)", "\t\treturn rc;", "}"]
         b += [f"return {native_call(f)};"]
     elif cls == "refused" and not comms:
-        b = ["if (!px_active)", f"\treturn {native_call(f)};", *void, f'return px_unsupported(NULL, "MPI_{f.name}");']
+        b = ["if (!px_spanning())" if "world" in opts else "if (!px_active)", f"\treturn {native_call(f)};", *void, f'return px_unsupported(NULL, "MPI_{f.name}");']
     elif f.name == "File_open":  # its I/O component is loaded in here and must be sealed, too
         b = ["MPI_Comm native = PX_MAP(comm);", "struct px_comm *c = px_comm_find(native);", "const char *outer;", "int rc;", "", "if (PX_UNLIKELY(c)) {",
              *indent(call_body(f, small, opts)), "}", "rc = meet(comm, native);", "if (rc != MPI_SUCCESS)", "\treturn rc;", f"rc = {native_call(f)};",

@@ -250,27 +250,25 @@ static void *plain(const void *buf)
 	{                                                                                                    \
 		return access_file(f, ACCESS(__VA_ARGS__), MPI_STATUS_IGNORE, req);                          \
 	}
-#define SPLIT(name, konst, kind, write, ...)                                                                 \
-	int px_File_##name##_begin(struct px_file *f, konst void *buf, MPI_Count count, MPI_Datatype t)      \
-	{                                                                                                    \
-		return split_begin(f, kind, ACCESS(write, __VA_ARGS__));                                     \
-	}                                                                                                    \
+#define SPLIT_END(name, konst, kind, write)                                                                  \
 	int px_File_##name##_end(struct px_file *f, konst void *buf, MPI_Status *st)                         \
 	{                                                                                                    \
 		(void)buf;                                                                                   \
 		return split_end(f, kind, write, st);                                                        \
 	}
+#define SPLIT(name, konst, kind, write, ...)                                                                 \
+	int px_File_##name##_begin(struct px_file *f, konst void *buf, MPI_Count count, MPI_Datatype t)      \
+	{                                                                                                    \
+		return split_begin(f, kind, ACCESS(write, __VA_ARGS__));                                     \
+	}                                                                                                    \
+	SPLIT_END(name, konst, kind, write)
 #define SPLIT_AT(name, konst, kind, write, ...)                                                              \
 	int px_File_##name##_begin(                                                                          \
 		struct px_file *f, MPI_Offset off, konst void *buf, MPI_Count count, MPI_Datatype t)         \
 	{                                                                                                    \
 		return split_begin(f, kind, ACCESS(write, __VA_ARGS__));                                     \
 	}                                                                                                    \
-	int px_File_##name##_end(struct px_file *f, konst void *buf, MPI_Status *st)                         \
-	{                                                                                                    \
-		(void)buf;                                                                                   \
-		return split_end(f, kind, write, st);                                                        \
-	}
+	SPLIT_END(name, konst, kind, write)
 #define READS
 
 BLOCKING(read, READS, false, false, OWN, 0)

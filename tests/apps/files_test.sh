@@ -25,3 +25,6 @@ for site, ranks in ("left", {0, 1}), ("right", {2, 3}):
     if list(got) != want:
         sys.exit(f"{site}: not what ranks {ranks} have written")
 END
+rm -r "$tmp/at/right"
+run absent -n 2+2 --mpi mpich+openmpi --files local -- "$B/{mpi}/tests/files_local" "$tmp/at/{site}/data" absent
+expect absent ' checks, 0 failed'

@@ -1,7 +1,7 @@
 /*
  * files_local.c - files of which each site has its own: every rank writes its numbers through an interleaved view, reads them back, and
- * leaves the file there. tests/apps/files_test.sh looks at what each site has got. usage: files_local PATH, which may differ
- * between the sites (not between the ranks of one).
+ * leaves the file there. tests/apps/files_test.sh looks at what each site has got. usage: files_local PATH [absent]; PATH may differ
+ * between the sites (not between the ranks of one). absent: the directory is missing at one of them, so that nobody may open it.
  */
 #include "check.h"
 
@@ -17,6 +17,13 @@ int main(int argc, char **argv)
 	chk_begin(&argc, &argv, "files_local", 2);
 	if (argc < 2)
 		MPI_Abort(MPI_COMM_WORLD, 2);
+	if (argc > 2) {
+		CHECK_EQ(chk_class(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR,
+				 MPI_INFO_NULL, &f)),
+			MPI_ERR_NO_SUCH_FILE);
+		CHECK(f == MPI_FILE_NULL);
+		return chk_end();
+	}
 	CHECK_EQ(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_RDWR,
 			 MPI_INFO_NULL, &f),
 		MPI_SUCCESS);

@@ -1,6 +1,6 @@
 /*
  * refused.c - what a communicator over several machines may not offer (windows, intercommunicators, processes started
- * later) either works or raises an error through the right handler; then everything else still works. Never a hang.
+ * later, ports) either works or raises an error through the right handler; then everything else still works. Never a hang.
  */
 #include "check.h"
 
@@ -13,6 +13,7 @@ static int allowed(int rc, int *refused)
 
 int main(int argc, char **argv)
 {
+	char port[MPI_MAX_PORT_NAME];
 	double mem[4];
 	MPI_Win win;
 	int refused, sum = 0, one = 1;
@@ -25,6 +26,10 @@ int main(int argc, char **argv)
 	CHECK(allowed(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win), &refused));
 	if (!refused)
 		MPI_Win_free(&win);
+	/* a port or a name that only some ranks can reach is none */
+	CHECK(allowed(MPI_Open_port(MPI_INFO_NULL, port), &refused));
+	if (!refused)
+		MPI_Close_port(port);
 	MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
 	CHECK_EQ(sum, chk_size);
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
