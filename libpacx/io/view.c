@@ -1,15 +1,11 @@
-/* view.c: see view.h.
- *
- * Design: a datatype is walked by its constructor; whatever is contiguous goes as one range, ranges that touch are joined.
- * Subarrays and distributed arrays are the same thing here: of each dimension the runs of indices that belong to it.
- */
+/* view.c: see view.h. Ranges that touch are joined. */
 #include "view.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "bind.h"
 #include "datatype.h"
+#include "typemap.h"
 #include "vendor.h"
 
 struct flat {
@@ -40,226 +36,32 @@ static void emit(struct flat *f, MPI_Offset off, MPI_Offset len)
 	f->r[f->n++] = (struct px_range){ off, len };
 }
 
-static void flatten(struct flat *f, MPI_Datatype t, MPI_Offset at);
-
-/* n elements of t, one after the other. */
-static void block(struct flat *f, MPI_Datatype t, MPI_Offset at, MPI_Count n)
+/* The ranges of one tile. */
+static void flatten(struct flat *f, const struct px_typemap *m)
 {
-	const struct px_type *p = px_type_get(t);
+	for (int i = 0; i < m->n; i++) {
+		const struct px_run *u = &m->run[i];
+		int size = 0;
 
-	if (!p) {
-		f->rc = MPI_ERR_TYPE;
-		return;
+		px_n.Type_size(px_basic(u->code), &size);
+		for (MPI_Count k = 0; k < u->rep && f->rc == MPI_SUCCESS; k++)
+			emit(f, u->offset + k * u->stride, u->count * size);
 	}
-	if (p->contig) {
-		emit(f, at, n * p->size);
-		return;
-	}
-	for (MPI_Count i = 0; i < n && f->rc == MPI_SUCCESS; i++)
-		flatten(f, t, at + i * p->extent);
-}
-
-/* The indices of one dimension that belong to the array's part: `len` from `first` on, every `step`, below `end`. */
-struct runs {
-	int first, len, step, end;
-	MPI_Offset stride; /* bytes from one index to the next */
-};
-
-/* Dimensions d .. 0, d being the slowest. */
-static void grid(struct flat *f, MPI_Datatype t, const struct runs *dim, int d, MPI_Offset at)
-{
-	const struct runs *u = &dim[d];
-
-	for (int s = u->first; s < u->end && f->rc == MPI_SUCCESS; s += u->step) {
-		int n = u->end - s < u->len ? u->end - s : u->len;
-
-		if (d == 0)
-			block(f, t, at + s * u->stride, n);
-		for (int i = s; i < s + n && d > 0; i++)
-			grid(f, t, dim, d - 1, at + i * u->stride);
-	}
-}
-
-/* iv: ndims, sizes, subsizes, starts, order. */
-static void subarray(struct flat *f, const int *iv, MPI_Datatype t, MPI_Offset at)
-{
-	int nd = iv[0];
-	bool fortran = iv[3 * nd + 1] == MPI_ORDER_FORTRAN;
-	struct runs *dim = calloc((size_t)nd, sizeof *dim);
-	const struct px_type *p = px_type_get(t);
-	MPI_Offset stride = p ? p->extent : 0;
-
-	if (!dim || !p) {
-		f->rc = dim ? MPI_ERR_TYPE : MPI_ERR_NO_MEM;
-		free(dim);
-		return;
-	}
-	for (int k = 0; k < nd; k++) { /* the fastest first */
-		int d = fortran ? k : nd - 1 - k, size = iv[1 + d], sub = iv[1 + nd + d],
-		    start = iv[1 + 2 * nd + d];
-
-		dim[k] = (struct runs){ start, sub, size, start + sub, stride };
-		stride *= size;
-	}
-	grid(f, t, dim, nd - 1, at);
-	free(dim);
-}
-
-/* iv: size, rank, ndims, gsizes, distribs, dargs, psizes, order (MPI standard 4.1.4). */
-static void darray(struct flat *f, const int *iv, MPI_Datatype t, MPI_Offset at)
-{
-	int nd = iv[2], rank = iv[1], procs = iv[0];
-	const int *gsize = iv + 3, *how = gsize + nd, *arg = how + nd, *psize = arg + nd;
-	bool fortran = psize[nd] == MPI_ORDER_FORTRAN;
-	struct runs *dim = calloc((size_t)nd, sizeof *dim);
-	int *coord = calloc((size_t)nd, sizeof *coord);
-	const struct px_type *p = px_type_get(t);
-	MPI_Offset stride = p ? p->extent : 0;
-
-	if (!dim || !coord || !p) {
-		f->rc = dim && coord ? MPI_ERR_TYPE : MPI_ERR_NO_MEM;
-		goto done;
-	}
-	for (int d = 0; d < nd; d++) { /* the process grid is always in C order */
-		procs /= psize[d];
-		coord[d] = rank / procs;
-		rank %= procs;
-	}
-	for (int k = 0; k < nd; k++) {
-		int d = fortran ? k : nd - 1 - k, g = gsize[d], n = psize[d], b = arg[d];
-
-		if (how[d] == MPI_DISTRIBUTE_NONE)
-			b = g, n = 1;
-		else if (b == MPI_DISTRIBUTE_DFLT_DARG)
-			b = how[d] == MPI_DISTRIBUTE_BLOCK ? (g + n - 1) / n : 1;
-		dim[k] = (struct runs){ coord[d] * b, b, b * n, g, stride };
-		if (how[d] == MPI_DISTRIBUTE_NONE)
-			dim[k].first = 0;
-		stride *= g;
-	}
-	grid(f, t, dim, nd - 1, at);
-done:
-	free(dim);
-	free(coord);
-}
-
-/* The constructors whose blocks have places of their own. iv, av, inner: what Type_get_contents gave. */
-static void blocks(
-	struct flat *f, int comb, const int *iv, const MPI_Aint *av, const MPI_Datatype *inner, MPI_Offset at)
-{
-	MPI_Datatype t = inner[0];
-	const struct px_type *p = px_type_get(t);
-	MPI_Offset ext = p ? p->extent : 0;
-	int n = iv[0];
-
-	if (!p)
-		f->rc = MPI_ERR_TYPE;
-	for (int i = 0; i < n && f->rc == MPI_SUCCESS; i++) {
-		switch (comb) {
-		case MPI_COMBINER_VECTOR: /* count, blocklength, stride */
-			block(f, t, at + i * iv[2] * ext, iv[1]);
-			break;
-		case MPI_COMBINER_HVECTOR:
-			block(f, t, at + i * (MPI_Offset)av[0], iv[1]);
-			break;
-		case MPI_COMBINER_INDEXED: /* count, blocklengths, displacements */
-			block(f, t, at + iv[1 + n + i] * ext, iv[1 + i]);
-			break;
-		case MPI_COMBINER_HINDEXED:
-			block(f, t, at + av[i], iv[1 + i]);
-			break;
-		case MPI_COMBINER_INDEXED_BLOCK: /* count, blocklength, displacements */
-			block(f, t, at + iv[2 + i] * ext, iv[1]);
-			break;
-		case MPI_COMBINER_HINDEXED_BLOCK:
-			block(f, t, at + av[i], iv[1]);
-			break;
-		case MPI_COMBINER_STRUCT:
-			block(f, inner[i], at + av[i], iv[1 + i]);
-			break;
-		default:
-			f->rc = MPI_ERR_UNSUPPORTED_OPERATION;
-		}
-	}
-}
-
-static bool named(MPI_Datatype t)
-{
-	int ni, na, nd, comb = MPI_COMBINER_NAMED;
-
-	px_n.Type_get_envelope(t, &ni, &na, &nd, &comb);
-	return comb == MPI_COMBINER_NAMED || comb == MPI_COMBINER_F90_REAL ||
-	       comb == MPI_COMBINER_F90_INTEGER || comb == MPI_COMBINER_F90_COMPLEX;
-}
-
-static void construct(
-	struct flat *f, int comb, const int *iv, const MPI_Aint *av, MPI_Datatype *inner, MPI_Offset at)
-{
-	switch (comb) {
-	case MPI_COMBINER_DUP:
-	case MPI_COMBINER_RESIZED:
-		block(f, inner[0], at, 1);
-		break;
-	case MPI_COMBINER_CONTIGUOUS:
-		block(f, inner[0], at, iv[0]);
-		break;
-	case MPI_COMBINER_SUBARRAY:
-		subarray(f, iv, inner[0], at);
-		break;
-	case MPI_COMBINER_DARRAY:
-		darray(f, iv, inner[0], at);
-		break;
-	default:
-		blocks(f, comb, iv, av, inner, at);
-	}
-}
-
-static void flatten(struct flat *f, MPI_Datatype t, MPI_Offset at)
-{
-	const struct px_type *p = px_type_get(t);
-	int ni, na, nd, comb;
-	MPI_Datatype *inner;
-	MPI_Aint *av;
-	int *iv;
-
-	if (!p || px_n.Type_get_envelope(t, &ni, &na, &nd, &comb) != MPI_SUCCESS) {
-		f->rc = MPI_ERR_TYPE;
-		return;
-	}
-	if (p->contig || nd == 0) {
-		emit(f, at, p->size);
-		return;
-	}
-	iv = malloc((size_t)(ni + 1) * sizeof *iv);
-	av = malloc((size_t)(na + 1) * sizeof *av);
-	inner = malloc((size_t)nd * sizeof(MPI_Datatype));
-	if (!iv || !av || !inner)
-		f->rc = MPI_ERR_NO_MEM;
-	else if (px_n.Type_get_contents(t, ni, na, nd, iv, av, inner) != MPI_SUCCESS)
-		f->rc = MPI_ERR_TYPE;
-	if (f->rc == MPI_SUCCESS) {
-		construct(f, comb, iv, av, inner, at);
-		for (int i = 0; i < nd; i++)
-			if (!named(inner[i]))
-				px_Type_free(&inner[i]); /* the cache of datatypes must forget it, too */
-	}
-	free(iv);
-	free(av);
-	free(inner);
 }
 
 int px_view_set(struct px_view *v, MPI_Offset disp, MPI_Datatype filetype)
 {
 	const struct px_type *p = px_type_get(filetype);
+	const struct px_typemap *m = px_typemap_get(filetype);
 	struct flat f = { .rc = MPI_SUCCESS };
 	struct px_view w = { .disp = disp };
 	MPI_Offset sum = 0;
 
-	if (!p)
-		return MPI_ERR_TYPE;
+	if (!p || !m)
+		return p ? MPI_ERR_NO_MEM : MPI_ERR_TYPE;
 	w.size = p->size;
 	w.extent = p->extent;
-	block(&f, filetype, 0, 1);
+	flatten(&f, m);
 	w.before = f.rc == MPI_SUCCESS ? malloc((f.n + 1) * sizeof *w.before) : NULL;
 	if (!w.before) {
 		free(f.r);
