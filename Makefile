@@ -7,7 +7,8 @@
 #   make bench-link      figures of links, loopback and emulated wide area (root); PART=3 or 1,2: some of them (tests/bench/link.py)
 #   make bench-codec     ratio and speed of the codecs on kinds of data
 #   make lint            clang-format, clang-tidy, cppcheck, floors, documents against code, man pages
-#   make fuzz T=frame SECS=60   one fuzz target (frame hello world preamble parser hostfile codec via probing tls) under clang's sanitizers
+#   make fuzz T=frame SECS=60   one fuzz target (frame hello world preamble parser hostfile codec via probing tls) under clang's
+#                        sanitizers, for so long, or with RUNS=10000000 so many inputs
 #   make install PREFIX=/usr/local DESTDIR=
 #   make clean
 #
@@ -213,7 +214,7 @@ fuzz:
 	@mkdir -p build/fuzz/corpus-$(T)
 	$(Q)clang -std=c11 -D_GNU_SOURCE -g -O1 $(INC) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o build/fuzz/$(T) \
 		tests/fuzz/$(T).c $(USES_$(T)) $(HOSTS) $(BASE) $(WIRE) $(YAML) $(CODECS) $(SSL)
-	build/fuzz/$(T) -max_total_time=$(SECS) -max_len=4096 -artifact_prefix=build/fuzz/ build/fuzz/corpus-$(T) tests/fuzz/corpus/$(T)
+	build/fuzz/$(T) $(if $(RUNS),-runs=$(RUNS),-max_total_time=$(SECS)) -max_len=4096 -artifact_prefix=build/fuzz/ build/fuzz/corpus-$(T) tests/fuzz/corpus/$(T)
 
 lint: all
 	@scripts/lint $(B)

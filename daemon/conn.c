@@ -19,7 +19,6 @@
 #include "err.h"
 #include "list.h"
 #include "pacxd.h"
-#include "tcp_state.h"
 #include "tls.h"
 #include "via.h"
 #include "wait.h"
@@ -389,13 +388,6 @@ void pxd_conn_shut(struct pxd_conn *c)
 size_t pxd_conn_busy(const struct pxd_conn *c)
 {
 	return px_buf_len(&c->said) + (c->delay ? c->delay->bytes : 0);
-}
-
-uint32_t pxd_conn_rtt_us(const struct pxd_conn *c)
-{
-	struct pxd_tcp_state t;
-
-	return !c->connecting && pxd_tcp_state(c->fd, &t) ? t.rtt_us : 0;
 }
 
 /* One read: bytes > 0, 0 = nothing now, -1 = lost (reported). */

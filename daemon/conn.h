@@ -74,7 +74,5 @@ int pxd_conn_say(struct pxd_conn *c, const uint8_t *head, size_t nhead, const ui
 void pxd_conn_shut(struct pxd_conn *c);
 /* pxd_conn_busy: bytes said or delayed that have not left yet. */
 size_t pxd_conn_busy(const struct pxd_conn *c);
-/* pxd_conn_rtt_us: smoothed round-trip time by the kernel, 0 = not known. */
-uint32_t pxd_conn_rtt_us(const struct pxd_conn *c);
 
 #endif

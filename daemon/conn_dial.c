@@ -21,6 +21,7 @@
 #define PAUSE_MAX_MS 1000
 #define LIMIT_MIN_MS 500
 #define YOUNG_NS     100000000u
+#define COMPLAINTS   3  /* connections in a row with the same complaint: then it is true */
 #define SOURCE_PORTS 64 /* as pacx-hostfile(5) says */
 
 static void attempt(struct pxd_dial *dial);
@@ -67,13 +68,19 @@ static void on_limit(uv_timer_t *t)
 
 	pxd_of(t->loop)->events++;
 	drop(dial, dial->hand.n ? "its answer is incomplete" : "no answer");
+	dial->refused = false;
 	next_address(dial);
 }
 
-/* What is wrong will not be right the next time, unless the link has worked before. */
-static void hopeless(struct pxd_dial *dial, const char *text)
+/* What is wrong will not be right the next time, unless the link has worked before, or it was damage on the way. complaint: the same
+ * whatever the connection; text says it all. */
+static void hopeless(struct pxd_dial *dial, const char *complaint, const char *text)
 {
-	if (!dial->was_up) {
+	if (strcmp(complaint, dial->complaint) != 0)
+		dial->complaints = 0;
+	snprintf(dial->complaint, sizeof dial->complaint, "%s", complaint);
+	dial->complaints++;
+	if (!dial->was_up && dial->complaints >= COMPLAINTS) {
 		pxd_fail(dial->d, PXD_EXIT_START, "%s", text);
 		return;
 	}
@@ -91,7 +98,7 @@ static void accepted(struct pxd_dial *dial, const struct px_hello *hello)
 		pxd_hand_put_refuse(c, why);
 		snprintf(text, sizeof text, "the answer of site %s (%s) does not fit: %s",
 			pxd_site_name(d, dial->peer), c->peer, why);
-		hopeless(dial, text);
+		hopeless(dial, why, text);
 		return;
 	}
 	uv_timer_stop(&dial->timer);
@@ -211,7 +218,7 @@ static void hand_got(struct pxd_conn *c, uint8_t *base, size_t n)
 	if (rc == PX_EVERSION) {
 		snprintf(text, sizeof text, "site %s at %s: %s", pxd_site_name(dial->d, dial->peer), c->peer,
 			reason);
-		hopeless(dial, text);
+		hopeless(dial, reason, text);
 	} else if (rc < 0) {
 		/* Not PACX: perhaps something else has the port for the moment. The status line shows it. */
 		snprintf(text, sizeof text, "%.60s: %.90s", c->peer, reason);
@@ -220,7 +227,7 @@ static void hand_got(struct pxd_conn *c, uint8_t *base, size_t n)
 	} else if (type == PX_F_REFUSE) {
 		snprintf(text, sizeof text, "site %s (%s) refused us: %s", pxd_site_name(dial->d, dial->peer),
 			c->peer, reason);
-		hopeless(dial, text);
+		hopeless(dial, reason, text);
 	} else {
 		accepted(dial, &hello);
 	}
@@ -231,6 +238,7 @@ static void hand_lost(struct pxd_conn *c, const char *why)
 	struct pxd_dial *dial = c->owner;
 	char text[200];
 
+	dial->refused = !c->connecting || strcmp(why, strerror(ECONNREFUSED)) == 0;
 	snprintf(text, sizeof text, "%.60s: %.130s", c->peer, why);
 	drop(dial, c->connecting ? why : text);
 	next_address(dial);
@@ -322,6 +330,7 @@ static void connect_failed(struct pxd_dial *dial, int e)
 {
 	char text[160];
 
+	dial->refused = e == ECONNREFUSED;
 	if (dial->opts->source_port && (e == EADDRINUSE || e == EADDRNOTAVAIL || e == EACCES)) {
 		snprintf(text, sizeof text, "source_port: no local port from %d to %d can be used: %s",
 			dial->opts->source_port, dial->opts->source_port + source_ports(dial) - 1,

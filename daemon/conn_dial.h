@@ -4,7 +4,8 @@
  * sends the preamble, secures, greets, and tries again with growing pauses until it is stopped: deadlines are the owner's.
  * Whatever went wrong last is in `why`. The accepted connection goes to role->linked, and the dial rests until
  * pxd_dial_start is called again. A peer that refuses us, or has another version or job, ends the job through pxd_fail, but
- * only before the first success of any stream of the link. Never blocks.
+ * only before the first success of any stream of the link, and only when the same complaint comes on several connections: a bit that
+ * was damaged on the way to either side costs a connection. Never blocks.
  */
 #ifndef PXD_CONN_DIAL_H
 #define PXD_CONN_DIAL_H
@@ -28,6 +29,9 @@ struct pxd_dial {
 	struct addrinfo *list, *at;
 	uv_timer_t timer; /* pause, or the limit of an attempt */
 	unsigned pause_ms, attempts;
+	bool refused;               /* the last attempt met somebody who refused or closed, not silence */
+	char complaint[PXD_REASON]; /* the last one about our greeting, theirs or ours */
+	unsigned complaints;        /* how often in a row */
 	bool running, closed,
 		was_up; /* was_up: a stream of this link; the owner tells of others than this one */
 	uint64_t up_at; /* px_now_ns of the last success */

@@ -46,6 +46,11 @@ int pxd_hand_get(const struct pxd_hand *h, int *type, struct px_hello *hello, ch
 		/* A long reason is cut: no more memory than this for a stranger. */
 		if (have < f.body && h->n < PXD_HAND_MAX)
 			return PX_ESHORT;
+		if (have >= f.body && f.flags & PX_FF_CHECK &&
+			!pxd_frame_good(h->buf, body, (size_t)f.body)) {
+			snprintf(reason, PXD_REASON, "its REFUSE was damaged on the way");
+			return PX_EIO;
+		}
 		pxd_text_clean(body, have < f.body ? have : (size_t)f.body, reason, PXD_REASON);
 		*type = PX_F_REFUSE;
 		return 0;
@@ -115,10 +120,10 @@ int pxd_hand_judge(struct pxd *d, struct pxd_conn *c, const struct px_preamble *
 	}
 	if (hello->gateways != s->ngateways || hello->gateway != gateway || hello->stream != p->stream) {
 		snprintf(why, cap,
-			"site %s speaks for gateway %u of %u, but gateway %d of %d was expected; use the "
-			"same hostfile on "
-			"all sites",
-			hello->name, hello->gateway, hello->gateways, gateway, s->ngateways);
+			"site %s speaks for gateway %u of %u and stream %u, but gateway %d of %d and stream "
+			"%u were expected; use the same hostfile on all sites",
+			hello->name, hello->gateway, hello->gateways, hello->stream, gateway, s->ngateways,
+			p->stream);
 		return PX_ESITE;
 	}
 	return d->role->judge(d, p, hello, why, cap);

@@ -21,7 +21,6 @@
 
 /* Envelopes that may wait for one rank: far more than credit and the windows of its synchronous sends let come. */
 #define PXD_HELD_MAX (1u << 18)
-#define PXD_PULLS    8 /* messages of a rank for which the writer has been told at a time */
 
 /* Header and body on their way to a rank. */
 struct pxd_envelope {

@@ -20,7 +20,8 @@
 #define AUTO_GAIN      1.15 /* what more streams have to bring */
 #define AUTO_AGAIN_NS  60000000000u
 #define UNHEARD_MIN_NS 5000000000u
-#define BYE_MS         10000 /* so long, at most, a BYE whose fate is unknown is offered again */
+#define REFUSED_MS                                                                                           \
+	2000 /* so long, at most, a reader that knows nearly everything and answers no more is dialled */
 
 static void stream_down(struct pxd_stream *s, const char *why, bool broken);
 
@@ -49,22 +50,30 @@ static void reverse_abort(struct pxd_stream *s)
 		pxd_site_name(s->link->d, s->link->peer), text[0] ? text : "no reason given");
 }
 
+/* The reader has all frames up to this one. */
+static void acked(struct pxd_stream *s, uint64_t seq)
+{
+	s->acked = seq;
+	pxd_outq_acked(&s->q, seq);
+	pxd_life_moved(&s->life);
+}
+
 /* A frame on its way back is complete. false: it is malformed. */
 static bool reverse_frame(struct pxd_stream *s)
 {
 	const struct px_frame *f = &s->parser.frame;
-	struct px_frame pong = { .version = PX_PROTOCOL_VERSION, .type = PX_F_PONG };
+	struct px_frame pong = { .version = PX_PROTOCOL_VERSION, .type = PX_F_PONG, .total = f->total };
 
 	if (s->link->opts->plain && (!(f->flags & PX_FF_CHECK) || s->crc != f->check))
 		return false;
+	if (s->acked == s->seq)
+		pxd_life_moved(&s->life);
 	switch (f->type) {
 	case PX_F_LINKACK:
-		if (f->total > s->seq)
+		if (f->total > pxd_outq_sent(&s->q, s->seq))
 			return false;
-		if (f->total > s->acked) {
-			s->acked = f->total;
-			pxd_outq_acked(&s->q, s->acked);
-		}
+		if (f->total > s->acked)
+			acked(s, f->total);
 		return true;
 	case PX_F_PING:
 		/* Between frames only; while frames leave, or something else that has been said, they say the same. */
@@ -72,13 +81,13 @@ static bool reverse_frame(struct pxd_stream *s)
 			pxd_frame_say(s->conn, &pong, s->link->opts->plain);
 		return true;
 	case PX_F_PONG:
+		pxd_life_pong(&s->life, f);
 		return true;
 	case PX_F_ABORT:
 		reverse_abort(s);
 		return true;
 	default:
-		s->link->frame(s->link->owner, s->link, f);
-		return true;
+		return s->link->frame(s->link->owner, s->link, f);
 	}
 }
 
@@ -157,7 +166,7 @@ static void conn_drop(struct pxd_stream *s)
 /* Everything has been acknowledged, BYE included: the peer may close as it likes. */
 static bool finished(const struct pxd_stream *s)
 {
-	return s->link->bye_put && s->acked == s->seq;
+	return s->link->byes >= (s->index == 0 ? 2 : 1) && s->acked == s->seq;
 }
 
 static void stream_down(struct pxd_stream *s, const char *why, bool broken)
@@ -173,7 +182,8 @@ static void stream_down(struct pxd_stream *s, const char *why, bool broken)
 		return;
 	}
 	/* Either BYE was lost, and the reader waits for it; or its acknowledgement was, and the reader may have left. */
-	s->link->bye_doubt = s->link->bye_put && s->q.unsent == 0;
+	if (s->index == 0)
+		s->link->bye_doubt = s->link->byes > 0 && s->q.unsent == 0;
 	name_of(s, name, sizeof name);
 	if (pxd_life_down(&s->life, s->link->d, name, text, s->acked, broken) && s->dials)
 		pxd_dial_start(&s->dial);
@@ -186,6 +196,8 @@ static void header_make(struct pxd_stream *s, const struct px_frame *f, const ui
 	struct pxd_path *l = s->link;
 	struct px_frame g = *f;
 
+	if (s->acked == s->seq)
+		pxd_life_moved(&s->life);
 	g.seq = ++s->seq;
 	g.local = 0; /* a native tag means nothing elsewhere */
 	px_frame_put(&g, head);
@@ -279,11 +291,9 @@ bool pxd_path_done(struct pxd_path *l)
 		return true;
 	if (!l->bye_wanted || l->packing > 0)
 		return false;
-	if (!l->bye_put) {
-		/* BYE comes last, so it waits for what other streams carry. */
-		if (!all_acked(l))
-			return false;
-		l->bye_put = true;
+	/* BYE comes last, so it waits for what other streams carry; the second one for the first. */
+	while (l->byes < 2 && all_acked(l)) {
+		l->byes++;
 		if (pxd_path_put(l, &f, NULL) < 0)
 			pxd_fail(l->d, PXD_EXIT_INTERNAL, "out of memory");
 		pxd_path_flush(l);
@@ -375,10 +385,13 @@ void pxd_path_linked(struct pxd_path *l, int stream, struct pxd_conn *c, const s
 	pxd_dial_stop(&s->dial);
 	if (s->conn) { /* the peer has given it up already */
 		conn_drop(s);
-		pxd_life_down(&s->life, l->d, name, "the peer has dialled again", s->acked, false);
+		if (!pxd_life_down(&s->life, l->d, name, "the peer has dialled again", s->acked, false)) {
+			pxd_conn_close(c);
+			return;
+		}
 	}
-	s->acked = h->next - 1;
-	pxd_outq_acked(&s->q, s->acked);
+	if (h->next - 1 > s->acked)
+		acked(s, h->next - 1);
 	if (pxd_outq_rewind(&s->q, h->next, s->seq) < 0) {
 		pxd_conn_close(c);
 		pxd_fail(l->d, PXD_EXIT_INTERNAL, "frame %llu of a link is not there; please report this",
@@ -414,7 +427,7 @@ static int stream_add(struct pxd_path *l)
 		return PX_ENOMEM;
 	s->link = l;
 	s->index = l->nstreams;
-	s->life.since = px_now_ns();
+	pxd_life_init(&s->life, l->opts->reconnect_ms);
 	pxd_outq_init(&s->q);
 	if (pxd_dial_init(&s->dial, l->d, &pre) < 0) {
 		free(s);
@@ -532,18 +545,22 @@ static bool unheard(struct pxd_stream *s, uint64_t now)
 	return now - s->acked_at > (limit > UNHEARD_MIN_NS ? limit : UNHEARD_MIN_NS);
 }
 
-/* Nobody wants to know of BYE any more. */
+/* Nobody wants to know of BYE any more. The first is offered as long as any frame: the reader may need it. Of the second the reader
+ * only learns that it need not wait for us; if it knows that, it has left. */
 static bool bye_over(const struct pxd_stream *s)
 {
-	long ms = s->link->opts->reconnect_ms < BYE_MS ? s->link->opts->reconnect_ms : BYE_MS;
+	const struct pxd_path *l = s->link;
 
-	return s->link->bye_doubt && s->life.state == PXD_LINK_INTERRUPTED &&
-	       px_now_ns() - s->life.since > (uint64_t)ms * 1000000u;
+	if (s->index > 0)
+		return finished(s);
+	if (!l->bye_doubt)
+		return false;
+	return pxd_life_lost_for(&s->life, s->life.reconnect_ms) ||
+	       (l->byes == 2 && (!s->dials || s->dial.refused) && pxd_life_lost_for(&s->life, REFUSED_MS));
 }
 
 static void stream_tick(struct pxd_stream *s)
 {
-	struct px_frame ping = { .version = PX_PROTOCOL_VERSION, .type = PX_F_PING };
 	struct pxd_path *l = s->link;
 	char name[200];
 
@@ -551,22 +568,22 @@ static void stream_tick(struct pxd_stream *s)
 		stream_down(s, "the peer does not acknowledge what it has been sent", false);
 		return;
 	}
-	if (bye_over(s)) {
+	if (s->life.state == PXD_LINK_INTERRUPTED && bye_over(s)) {
 		pxd_dial_stop(&s->dial);
 		s->life.state = PXD_LINK_CLOSED;
 		return;
 	}
 	name_of(s, name, sizeof name);
-	switch (pxd_life_tick(&s->life, s->conn, name, l->opts->reconnect_ms)) {
+	switch (pxd_life_tick(&s->life, s->conn, name)) {
 	case PXD_LIFE_PING:
 		if (s->q.unsent == 0)
-			pxd_frame_say(s->conn, &ping, l->opts->plain);
+			pxd_life_ping(s->conn, l->opts->plain);
 		break;
 	case PXD_LIFE_CUT:
 		stream_down(s, "the peer is silent", false);
 		break;
 	case PXD_LIFE_DEAD:
-		pxd_life_dead(&s->life, l->d, name, l->opts->reconnect_ms, s->dials ? s->dial.why : NULL);
+		pxd_life_dead(&s->life, l->d, name, s->dials ? s->dial.why : NULL);
 		break;
 	default:
 		break;
@@ -629,7 +646,7 @@ void pxd_path_view(const struct pxd_path *l, struct pxd_path_view *v)
 		v->queued += s->q.unsent;
 		v->retained += s->q.held;
 		v->retained_peak += s->q.peak;
-		if (s->conn && v->rtt_us == 0)
-			v->rtt_us = pxd_conn_rtt_us(s->conn);
+		if (v->rtt_us == 0)
+			v->rtt_us = s->life.rtt_us;
 	}
 }

@@ -49,11 +49,15 @@ struct pxd_life {
 	enum pxd_link_state state;
 	uint64_t since; /* px_now_ns of the last change */
 	uint64_t last_byte, pinged;
+	long reconnect_ms; /* set by the owner */
 	bool slow;
+	uint32_t rtt_us; /* from a PING to its PONG, all queues and emulation included; 0 = not known */
 	unsigned reconnects;
 	unsigned strikes; /* broken protocol without progress in between */
 	uint64_t progress;
-	char why[200]; /* of the last interruption */
+	uint64_t moved_at; /* px_now_ns when something last went through, or nothing had to */
+	unsigned losses;   /* of connections since then */
+	char why[200];     /* of the last interruption */
 };
 
 struct pxd_path;
@@ -85,11 +89,12 @@ struct pxd_path {
 	struct pxd_stream *stream[PXD_STREAMS_MAX];
 	size_t retain; /* memory for frames that are not acknowledged */
 	uv_timer_t tick;
-	bool ever_up, bye_wanted, bye_put, closed;
-	bool bye_doubt; /* the connection was lost behind BYE */
+	bool ever_up, bye_wanted, closed;
+	int byes;       /* put: 2 = the reader has everything, and shall know that we know */
+	bool bye_doubt; /* the connection was lost behind the last of them */
 	/* Frames from the reader: CREDIT, PULL. */
-	void (*frame)(void *owner, struct pxd_path *l, const struct px_frame *f);
-	void (*up)(void *owner, struct pxd_path *l, const struct px_hello *h); /* for the first time */
+	bool (*frame)(void *owner, struct pxd_path *l, const struct px_frame *f); /* false: it is malformed */
+	void (*up)(void *owner, struct pxd_path *l, const struct px_hello *h);    /* for the first time */
 	void *owner;
 	/* Compression (pack.c). */
 	struct pxd_auto *choose;
@@ -117,7 +122,7 @@ void pxd_path_flush(struct pxd_path *l);
 /* pxd_path_room: may new segments be fetched for this link? pxd_path_room_msg: may envelopes? */
 bool pxd_path_room(const struct pxd_path *l);
 bool pxd_path_room_msg(const struct pxd_path *l);
-/* pxd_path_bye: nothing more will be put. pxd_path_done: the reader has everything, BYE included. */
+/* pxd_path_bye: nothing more will be put. pxd_path_done: the reader has everything, and both know it, as far as can be. */
 void pxd_path_bye(struct pxd_path *l);
 bool pxd_path_done(struct pxd_path *l);
 void pxd_path_say_abort(struct pxd_path *l, uint32_t src, int code, const char *why);

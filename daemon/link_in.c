@@ -26,6 +26,8 @@
 #define ACK_BYTES (512u << 10)
 #define ACK_MS    10
 #define LATE_MS   500 /* the out-daemon of this site speaks first: it knows more, and tells the other sites */
+#define REFUSED_MS                                                                                           \
+	10000 /* so long, at most, a writer whose BYE we have, and that may have left, is dialled */
 #define SAID_MAX                                                                                             \
 	(256u << 10) /* with more control bytes queued acknowledgements wait: the writer does not read */
 
@@ -160,16 +162,30 @@ static uint32_t plain_len(const struct px_frame *f)
 	return f->total - f->offset < f->seg ? (uint32_t)(f->total - f->offset) : f->seg;
 }
 
-/* Memory is bounded because nobody sends more than he was granted. */
-static bool in_credit(const struct pxd_in_path *p, const struct px_frame *f)
+/* Memory is bounded because nobody sends more than he was granted. It counts from the header on: each stream may have begun a
+ * frame. What stays incomplete gives it back (uncharge). */
+static bool charge(struct pxd_in_stream *s, const struct px_frame *f)
 {
-	const struct pxd_credit *c = &p->credit[local_rank(p->d, f)];
+	struct pxd_credit *c = &s->path->credit[local_rank(s->path->d, f)];
 	enum pxd_credit_kind k = f->type == PX_F_MSG        ? PXD_CREDIT_MSG
 				 : f->flags & PX_FF_RESERVE ? PXD_CREDIT_RESERVE
 							    : PXD_CREDIT_DATA;
-	uint32_t charge = f->type == PX_F_MSG ? px_msg_charge(f->body) : px_seg_charge(plain_len(f));
 
-	return f->type == PX_F_ACK || c->arrived[k] + charge <= c->granted[k];
+	if (f->type == PX_F_ACK)
+		return true;
+	s->charge = f->type == PX_F_MSG ? px_msg_charge(f->body) : px_seg_charge(plain_len(f));
+	if (c->arrived[k] + s->charge > c->granted[k])
+		return false;
+	c->arrived[k] += s->charge;
+	s->charged = &c->arrived[k];
+	return true;
+}
+
+static void uncharge(struct pxd_in_stream *s)
+{
+	if (s->charged)
+		*s->charged -= s->charge;
+	s->charged = NULL;
 }
 
 /* A header is complete: check it and choose where its body goes. NULL or what is wrong. */
@@ -191,13 +207,17 @@ static const char *on_header(struct pxd_in_stream *s)
 		return NULL;
 	if (f->seq != s->seq + 1)
 		return "sequence number out of order";
-	if (p->bye)
+	if (p->byes == 2 || (p->byes == 1 && f->type != PX_F_BYE))
 		return "a frame behind BYE";
+	if (f->type != PX_F_SEG && s->index > 0)
+		return "a frame that belongs on stream 0";
+	if (f->type == PX_F_SEG ? f->via != p->gateway : f->via >= p->d->hosts->sites[p->site].ngateways)
+		return "payload through a gateway that is not its site's, or not this one";
 	if (f->type == PX_F_BYE || f->type == PX_F_ABORT)
 		return NULL;
 	if (local_rank(p->d, f) < 0 || pxd_site_of(p->d, f->src) != p->site)
 		return "a frame whose source is not at its site, or whose destination is not at ours";
-	if (!in_credit(p, f))
+	if (!charge(s, f))
 		return "more than it has credit for";
 	if (f->type == PX_F_SEG) {
 		s->bulk = true;
@@ -275,11 +295,8 @@ static void on_unpacked(struct pxd_unpack *u)
 
 static void seg_take(struct pxd_in_path *p, const struct px_frame *f, struct pxd_seg *seg)
 {
-	struct pxd_credit *c = &p->credit[local_rank(p->d, f)];
 	struct pxd_unpack *u;
 
-	c->arrived[f->flags & PX_FF_RESERVE ? PXD_CREDIT_RESERVE : PXD_CREDIT_DATA] +=
-		px_seg_charge(plain_len(f));
 	if (f->codec == 0) {
 		seg_done(p, f, seg);
 		return;
@@ -312,7 +329,6 @@ static void msg_take(struct pxd_in_path *p, struct px_frame *f, struct pxd_envel
 		p->count.payload_bytes += f->total;
 		e->path = p;
 		e->charge = px_msg_charge(f->body);
-		p->credit[rank].arrived[PXD_CREDIT_MSG] += e->charge;
 	}
 	f->flags &= (uint16_t)~PX_FF_CHECK;
 	f->check = 0;
@@ -328,12 +344,27 @@ static void msg_take(struct pxd_in_path *p, struct px_frame *f, struct pxd_envel
 			pxd_site_name(p->d, p->site));
 }
 
+/* Nobody needs this path any more: we have everything, and the writer knows, or is gone. */
+static void over(struct pxd_in_path *p)
+{
+	struct pxd_in_stream *s = p->stream[0];
+
+	if (p->over)
+		return;
+	p->over = true;
+	if (s->dials)
+		pxd_dial_stop(&s->dial);
+	if (s->life.state == PXD_LINK_INTERRUPTED)
+		s->life.state = PXD_LINK_CLOSED;
+	p->ended(p->owner, p);
+}
+
 /* A frame is complete. NULL or what is wrong. */
 static const char *on_end(struct pxd_in_stream *s)
 {
 	struct pxd_in_path *p = s->path;
 	struct px_frame *f = &s->parser.frame;
-	struct px_frame pong = { .version = PX_PROTOCOL_VERSION, .type = PX_F_PONG };
+	struct px_frame pong = { .version = PX_PROTOCOL_VERSION, .type = PX_F_PONG, .total = f->total };
 	struct pxd_envelope *e = s->env;
 	struct pxd_seg *seg = s->seg;
 
@@ -343,6 +374,9 @@ static const char *on_end(struct pxd_in_stream *s)
 		if (s->crc != f->check)
 			return "a damaged frame: its checksum is wrong";
 	}
+	pxd_life_moved(&s->life);
+	if (f->type == PX_F_PONG)
+		pxd_life_pong(&s->life, f);
 	if (f->type == PX_F_PING && s->conn &&
 		pxd_conn_busy(s->conn) == 0) /* what waits there says the same */
 		say(s, &pong);
@@ -350,6 +384,7 @@ static const char *on_end(struct pxd_in_stream *s)
 		return NULL;
 	s->env = NULL;
 	s->seg = NULL;
+	s->charged = NULL; /* from now on it is the rank's to free */
 	s->seq++;
 	p->count.frames++;
 	p->count.wire_bytes += PX_FRAME_SIZE + f->body;
@@ -362,9 +397,10 @@ static const char *on_end(struct pxd_in_stream *s)
 		seg_take(p, f, seg);
 		break;
 	case PX_F_BYE:
-		p->bye = true;
+		p->byes++;
 		ack_say(s);
-		p->ended(p->owner, p);
+		if (p->byes == 2)
+			over(p);
 		break;
 	case PX_F_ABORT:
 		on_abort(s, f);
@@ -439,6 +475,7 @@ static void conn_drop(struct pxd_in_stream *s)
 	pxd_seg_put(s->seg);
 	s->env = NULL;
 	s->seg = NULL;
+	uncharge(s);
 	px_parser_init(&s->parser);
 }
 
@@ -451,7 +488,7 @@ static void stream_down(struct pxd_in_stream *s, const char *why, bool broken)
 		return;
 	snprintf(text, sizeof text, "%s", why);
 	conn_drop(s);
-	if (p->bye || p->closed || p->d->failed) {
+	if (p->over || p->closed || p->d->failed || (p->byes > 0 && s->index > 0)) {
 		s->life.state = PXD_LINK_CLOSED;
 		return;
 	}
@@ -475,7 +512,7 @@ static struct pxd_in_stream *stream_get(struct pxd_in_path *p, int stream)
 			return NULL;
 		s->path = p;
 		s->index = p->nstreams;
-		s->life.since = px_now_ns();
+		pxd_life_init(&s->life, p->opts->reconnect_ms + LATE_MS);
 		s->dials = pxd_hosts_dials(p->d->hosts, p->d->self, p->site, p->d->self);
 		if (s->dials && pxd_dial_init(&s->dial, p->d, &pre) < 0) {
 			free(s);
@@ -523,7 +560,10 @@ void pxd_in_path_linked(struct pxd_in_path *p, int stream, struct pxd_conn *c, c
 		pxd_dial_stop(&s->dial);
 	if (s->conn) { /* the writer has given it up already */
 		conn_drop(s);
-		pxd_life_down(&s->life, p->d, name, "the peer has dialled again", s->seq, false);
+		if (!pxd_life_down(&s->life, p->d, name, "the peer has dialled again", s->seq, false)) {
+			pxd_conn_close(c);
+			return;
+		}
 	}
 	p->session = h->session;
 	c->ops = &stream_ops;
@@ -543,28 +583,38 @@ void pxd_in_path_linked(struct pxd_in_path *p, int stream, struct pxd_conn *c, c
 
 /* Time. */
 
+/* A writer that knows nothing better offers its BYE as long as we wait; one that knew that we have it may have left. */
+static bool bye_over(const struct pxd_in_stream *s)
+{
+	return s->path->byes > 0 && s->index == 0 &&
+	       (pxd_life_lost_for(&s->life, s->life.reconnect_ms) ||
+		       (s->dials && s->dial.refused && pxd_life_lost_for(&s->life, REFUSED_MS)));
+}
+
 static void on_tick(uv_timer_t *t)
 {
 	struct pxd_in_path *p = t->data;
-	struct px_frame ping = { .version = PX_PROTOCOL_VERSION, .type = PX_F_PING };
 
 	pxd_sends_tick(p->sends);
 	for (int i = 0; i < p->nstreams && !p->d->failed; i++) {
 		struct pxd_in_stream *s = p->stream[i];
 		char name[200];
 
+		if (bye_over(s)) {
+			over(p);
+			continue;
+		}
 		name_of(s, name, sizeof name);
-		switch (pxd_life_tick(&s->life, s->conn, name, p->opts->reconnect_ms + LATE_MS)) {
+		switch (pxd_life_tick(&s->life, s->conn, name)) {
 		case PXD_LIFE_PING:
-			say(s, &ping);
+			pxd_life_ping(s->conn, p->opts->plain);
 			break;
 		case PXD_LIFE_CUT:
 			stream_down(s, "the peer is silent", false);
 			break;
 		case PXD_LIFE_DEAD:
-			if (!p->bye)
-				pxd_life_dead(&s->life, p->d, name, p->opts->reconnect_ms,
-					s->dials ? s->dial.why : NULL);
+			if (p->byes == 0)
+				pxd_life_dead(&s->life, p->d, name, s->dials ? s->dial.why : NULL);
 			break;
 		default:
 			break;
@@ -636,7 +686,7 @@ void pxd_in_path_view(const struct pxd_in_path *p, struct pxd_path_view *v)
 		v->slow |= s->life.slow;
 		v->reconnects += s->life.reconnects;
 		v->last_byte = heard > v->last_byte ? heard : v->last_byte;
-		if (s->conn && v->rtt_us == 0)
-			v->rtt_us = pxd_conn_rtt_us(s->conn);
+		if (v->rtt_us == 0)
+			v->rtt_us = s->life.rtt_us;
 	}
 }

@@ -14,6 +14,8 @@ struct pxd_sends;
 struct pxd_envelope;
 struct pxd_in_path;
 
+#define PXD_PULLS 8 /* messages of a rank for which the writer has been told at a time */
+
 enum pxd_credit_kind { PXD_CREDIT_MSG, PXD_CREDIT_DATA, PXD_CREDIT_RESERVE, PXD_CREDITS };
 
 /* Of one local rank: bytes (px_msg_charge, px_seg_charge) since the beginning. */
@@ -35,7 +37,9 @@ struct pxd_in_stream {
 	uint32_t crc;
 	struct pxd_envelope *env; /* being filled */
 	struct pxd_seg *seg;      /* being filled */
-	char reason[256];         /* of an ABORT */
+	uint64_t *charged;        /* of that frame: the counter in path->credit, NULL = none; and how much */
+	uint32_t charge;
+	char reason[256]; /* of an ABORT */
 	size_t nreason;
 };
 
@@ -49,12 +53,13 @@ struct pxd_in_path {
 	struct pxd_in_stream *stream[PXD_STREAMS_MAX];
 	struct pxd_credit *credit; /* [local ranks] */
 	uint64_t window[PXD_CREDITS];
-	bool ever_up, bye, closed;
+	bool ever_up, over, closed;
+	int byes; /* that have come: 1 = we have everything, 2 = and the writer knows */
 	unsigned unpacking;
 	uv_timer_t tick, ack;
 	bool ack_running;
 	struct pxd_counters count;
-	void (*ended)(void *owner, struct pxd_in_path *p); /* BYE has come */
+	void (*ended)(void *owner, struct pxd_in_path *p); /* nobody needs it any more */
 	void *owner;
 };
 

@@ -20,6 +20,8 @@
 
 #define TURN        32      /* messages looked at per poll: bounds the time in which the envelopes wait */
 #define TOGETHER_NS 300000u /* so long envelopes wait for the payload of the one before */
+#define ASKS        4       /* the same of the PULLs under way to ranks */
+#define SLACK       64 /* PULLs that may be under way to a rank, beyond what its peers may ask for at a time */
 
 struct held {
 	struct px_list l;
@@ -31,6 +33,14 @@ struct held {
 struct note {
 	struct px_list l;
 	MPI_Request req;
+	uint8_t bytes[PX_FRAME_SIZE];
+};
+
+struct ask {
+	struct px_list l;
+	MPI_Request req;
+	int rank;
+	uint64_t key;
 	uint8_t bytes[PX_FRAME_SIZE];
 };
 
@@ -73,11 +83,14 @@ int pxd_out_flow_init(struct pxd_out_flow *o, struct pxd *d)
 	px_list_init(&o->wanting);
 	px_list_init(&o->busy);
 	px_list_init(&o->notes);
+	px_list_init(&o->asks);
 	o->longs = px_map_new();
+	o->asked = px_map_new();
+	o->nasks = calloc((size_t)o->nlocal + 1, sizeof *o->nasks);
 	o->fin = calloc((size_t)o->nlocal + 1, sizeof *o->fin);
 	o->dest = calloc((size_t)o->nworld, sizeof *o->dest);
 	o->released = calloc((size_t)o->nworld * (size_t)o->nlocal, sizeof *o->released);
-	if (!o->longs || !o->fin || !o->dest || !o->released)
+	if (!o->longs || !o->asked || !o->nasks || !o->fin || !o->dest || !o->released)
 		return PX_ENOMEM;
 	for (int i = 0; i < o->nworld; i++) {
 		px_list_init(&o->dest[i].l);
@@ -101,6 +114,8 @@ void pxd_out_flow_fini(struct pxd_out_flow *o)
 			free(long_of(l));
 	}
 	px_map_free(o->longs);
+	px_map_free(o->asked);
+	free(o->nasks);
 	free(o->fin);
 	free(o->dest);
 	free(o->released);
@@ -170,6 +185,63 @@ static void seg_put(struct pxd_out_flow *o, struct out_long *m, struct pxd_seg *
 		pxd_path_flush(m->dest->path);
 	else
 		long_free(o, m); /* it has one segment, and is in no list */
+}
+
+static void ask_end(struct pxd_out_flow *o, struct ask *a)
+{
+	px_map_del(o->asked, a->key);
+	o->nasks[a->rank]--;
+	free(a);
+}
+
+/* Tell local rank `rank` that message f is wanted. false: more are on their way to it than can be right. */
+static bool ask(struct pxd_out_flow *o, const struct px_frame *f, int rank, uint64_t key)
+{
+	struct px_frame g = {
+		.version = PX_PROTOCOL_VERSION, .type = PX_F_PULL, .src = f->src, .dst = f->dst, .msg = f->msg
+	};
+	struct ask *a;
+
+	if (o->fin[rank] || px_map_get(o->asked, key))
+		return true;
+	if (o->nasks[rank] >= (unsigned)(PXD_PULLS * (o->nworld - o->nlocal) + SLACK))
+		return false;
+	a = malloc(sizeof *a);
+	if (!a || px_map_put(o->asked, key, a) < 0) {
+		free(a);
+		pxd_fail(o->d, PXD_EXIT_INTERNAL, "out of memory for a frame to a rank of this site");
+		return true;
+	}
+	a->rank = rank;
+	a->key = key;
+	o->nasks[rank]++;
+	px_frame_put(&g, a->bytes);
+	if (px_n.Issend(a->bytes, PX_FRAME_SIZE, MPI_BYTE, o->d->map.native_of[rank], PX_TAG_DOWN,
+		    o->d->map.relay, &a->req) != MPI_SUCCESS) {
+		ask_end(o, a);
+		pxd_fail(o->d, PXD_EXIT_INTERNAL, "cannot send a frame to a rank of this site");
+		return true;
+	}
+	px_list_push(&o->asks, &a->l);
+	return true;
+}
+
+static bool asks_poll(struct pxd_out_flow *o)
+{
+	bool some = false;
+
+	for (int n = 0; n < ASKS && !px_list_empty(&o->asks); n++) {
+		struct ask *a = px_list_entry(px_list_pop(&o->asks), struct ask, l);
+		int flag = 0;
+
+		px_n.Test(&a->req, &flag, MPI_STATUS_IGNORE);
+		if (flag)
+			ask_end(o, a);
+		else
+			px_list_push(&o->asks, &a->l);
+		some |= flag;
+	}
+	return some;
 }
 
 /* Envelopes. */
@@ -350,22 +422,18 @@ int pxd_out_flow_long(struct pxd_out_flow *o, const struct px_frame *f, int from
 	return m ? PX_OK : PX_ENOMEM;
 }
 
-bool pxd_out_flow_pull(struct pxd_out_flow *o, const struct px_frame *f, bool from_rank)
+bool pxd_out_flow_pull(struct pxd_out_flow *o, const struct pxd_path *l, const struct px_frame *f)
 {
-	struct out_long *m = px_map_get(o->longs, key_of(f->src, f->msg));
-	struct px_frame g = {
-		.version = PX_PROTOCOL_VERSION, .type = PX_F_PULL, .src = f->src, .dst = f->dst, .msg = f->msg
-	};
+	uint64_t key = key_of(f->src, f->msg);
+	struct out_long *m = px_map_get(o->longs, key);
 	int rank = (int)f->src - o->base;
 
-	if (rank < 0 || rank >= o->nlocal || f->dst >= (uint32_t)o->nworld)
+	if (rank < 0 || rank >= o->nlocal || f->dst >= (uint32_t)o->nworld ||
+		(l && o->dest[f->dst].path != l))
 		return false;
-	if (!m) {
-		/* Not begun by its rank yet, or all of it has left. The rank knows; it answers with the same frame behind the beginning. */
-		if (!from_rank)
-			pxd_out_flow_note(o, &g, rank);
-		return true;
-	}
+	/* Not begun by its rank yet, or all of it has left. The rank knows; it answers with the same frame behind the beginning. */
+	if (!m)
+		return !l || ask(o, f, rank, key);
 	if (m->pulled)
 		return true;
 	m->pulled = true;
@@ -530,6 +598,7 @@ bool pxd_out_flow_poll(struct pxd_out_flow *o)
 {
 	bool some = notes_poll(o);
 
+	some |= asks_poll(o);
 	some |= busy_poll(o);
 	some |= waiting_poll(o);
 	some |= idle_poll(o);

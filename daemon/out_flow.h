@@ -39,6 +39,11 @@ struct pxd_out_flow {
 	unsigned nlongs, nwaiting;
 	size_t waiting_bytes;
 	struct px_list notes; /* small native sends to ranks under way */
+	/* PULLs of messages that their rank has not begun, under way to it: synchronous, so that a rank that does not look has no more
+	 * of them than each remote rank may have asked for. */
+	struct px_list asks;
+	struct px_map *asked; /* src, msg -> struct ask */
+	unsigned *nasks;      /* [nlocal] */
 	bool *fin;            /* [nlocal] the rank has finished: it takes no notes any more */
 	struct pxd_segs segs;
 };
@@ -51,16 +56,17 @@ int pxd_out_flow_take(struct pxd_out_flow *o, const struct px_frame *f, const ui
 int pxd_out_flow_long(struct pxd_out_flow *o, const struct px_frame *f, int from);
 /* pxd_out_flow_middle: both at once, for a middling message. 0 or PX_ENOMEM. */
 int pxd_out_flow_middle(struct pxd_out_flow *o, const struct px_frame *f, int from);
-/* pxd_out_flow_credit, _pull: frames that have come back. pull also takes the rank's own answer. false: malformed. */
+/* pxd_out_flow_credit, _pull: frames that have come back. pull also takes the rank's own answer (l = NULL). false: malformed, or more than
+ * anybody who keeps to the protocol asks for. */
 bool pxd_out_flow_credit(struct pxd_out_flow *o, const struct pxd_path *l, const struct px_frame *f);
-bool pxd_out_flow_pull(struct pxd_out_flow *o, const struct px_frame *f, bool from_rank);
+bool pxd_out_flow_pull(struct pxd_out_flow *o, const struct pxd_path *l, const struct px_frame *f);
 /* pxd_out_flow_note: a frame without body to local rank (of this site), unless it has finished. */
 void pxd_out_flow_note(struct pxd_out_flow *o, const struct px_frame *f, int rank);
 /* pxd_out_flow_poll: true when something happened. After a failure pxd_fail has been called. */
 bool pxd_out_flow_poll(struct pxd_out_flow *o);
 static inline bool pxd_out_flow_empty(const struct pxd_out_flow *o)
 {
-	return o->nlongs == 0 && o->nwaiting == 0 && px_list_empty(&o->notes);
+	return o->nlongs == 0 && o->nwaiting == 0 && px_list_empty(&o->notes) && px_list_empty(&o->asks);
 }
 
 #endif

@@ -160,6 +160,27 @@ static size_t frame_find(const struct block *b, uint64_t next)
 	return at;
 }
 
+uint64_t pxd_outq_sent(const struct pxd_outq *q, uint64_t last)
+{
+	const struct block *b = q->cur == &q->blocks ? NULL : block_of(q->cur);
+	size_t at = 0;
+
+	if (!b)
+		return last;
+	if (b->seg)
+		return b->last - 1;
+	/* The first frame here that is not written whole; the body of a segment's lies in the next block. */
+	while (at < b->len) {
+		const uint8_t *head = b->base + at;
+		bool seg = head[3] == PX_F_SEG;
+
+		at += PX_FRAME_SIZE + (seg ? 0 : (size_t)px_get64(head + 16));
+		if (at > q->off || seg)
+			return px_get64(head + 8) - 1;
+	}
+	return b->last;
+}
+
 int pxd_outq_rewind(struct pxd_outq *q, uint64_t next, uint64_t last)
 {
 	struct px_list *l = q->blocks.next;

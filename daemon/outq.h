@@ -32,6 +32,8 @@ int pxd_outq_put_seg(struct pxd_outq *q, uint64_t seq, const uint8_t *head, stru
 /* pxd_outq_gather: up to max pieces that come next on the wire; their number. */
 int pxd_outq_gather(const struct pxd_outq *q, struct iovec *v, int max);
 void pxd_outq_wrote(struct pxd_outq *q, size_t n);
+/* pxd_outq_sent: the number of the last frame that has been written whole; last: of the last frame put. */
+uint64_t pxd_outq_sent(const struct pxd_outq *q, uint64_t last);
 /* pxd_outq_acked: all frames up to seq have arrived. */
 void pxd_outq_acked(struct pxd_outq *q, uint64_t seq);
 /* pxd_outq_rewind: a new connection: frame `next` is the first that it carries. 0, or PX_EPROTO: it is not here. last is the

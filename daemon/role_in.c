@@ -2,7 +2,7 @@
  *
  * Design. One struct pxd_in_path per gateway that sends here; what it brings goes to in_send.c at once. From the ranks
  * come two things, in a ring of posted receives: PULL (a long message has been matched) and FIN (the rank will receive
- * nothing more).
+ * nothing more); and BYE from the out-daemon when no peer needs to reach it any more through the port that we keep for both.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,12 +30,13 @@ struct in {
 	struct pxd_listen listen;
 	bool listening;
 	struct pxd_in_path **path; /* [npaths], only those that end here */
-	int npaths, open;          /* paths before their BYE */
+	int npaths, open;          /* paths that somebody still needs */
 	struct pxd_sends sends;
 	uv_timer_t deadline;
 	uint8_t ring_buf[RING][PX_BATCH_MAX];
 	MPI_Request ring[RING];
 	int head, nfin;
+	bool out_left;
 	uint64_t bound; /* memory that credit allows */
 };
 
@@ -75,12 +76,16 @@ static void fin_take(struct in *in, const struct px_frame *f, int rank)
 	pxd_sends_fin(&in->sends, rank);
 }
 
-/* FIN: the rank is src. PULL: the rank is dst, src sent the message. false: malformed. */
-static bool frame_take(struct in *in, const struct px_frame *f)
+/* FIN: the rank is src. PULL: the rank is dst, src sent the message. BYE: of the out-daemon. false: malformed. */
+static bool frame_take(struct in *in, const struct px_frame *f, int from)
 {
 	const struct pxd_site *self = &in->d->hosts->sites[in->d->self];
 	uint32_t rank = (f->type == PX_F_FIN ? f->src : f->dst) - (uint32_t)self->base;
 
+	if (f->type == PX_F_BYE && from == in->d->map.out[in->d->gateway]) {
+		in->out_left = true;
+		return true;
+	}
 	if ((f->type != PX_F_FIN && f->type != PX_F_PULL) || rank >= (uint32_t)in->d->map.nranks)
 		return false;
 	if (f->type == PX_F_FIN)
@@ -91,7 +96,7 @@ static bool frame_take(struct in *in, const struct px_frame *f)
 	return true;
 }
 
-static void frames_take(struct in *in, const uint8_t *bytes, size_t len)
+static void frames_take(struct in *in, const uint8_t *bytes, size_t len, int from)
 {
 	const uint8_t *body;
 	struct px_frame f;
@@ -99,7 +104,7 @@ static void frames_take(struct in *in, const uint8_t *bytes, size_t len)
 	int rc;
 
 	while ((rc = px_frame_next(bytes, len, &at, &f, &body)) > 0 && !in->d->failed)
-		if (!frame_take(in, &f))
+		if (!frame_take(in, &f, from))
 			break;
 	if (rc != 0 && !in->d->failed)
 		pxd_fail(in->d, PXD_EXIT_INTERNAL, "malformed frame from a local rank; please report this");
@@ -120,7 +125,7 @@ static bool ring_poll(struct in *in)
 		if (!flag)
 			break;
 		px_n.Get_count(&st, MPI_BYTE, &len);
-		frames_take(in, in->ring_buf[in->head], (size_t)len);
+		frames_take(in, in->ring_buf[in->head], (size_t)len, st.MPI_SOURCE);
 		px_n.Start(&in->ring[in->head]);
 		in->head = (in->head + 1) % RING;
 	}
@@ -144,7 +149,7 @@ static bool in_done(struct pxd *d)
 	for (int i = 0; i < in->npaths; i++)
 		if (in->path[i]->unpacking > 0)
 			return false;
-	return in->open == 0 && in->nfin == d->map.nranks && !pxd_sends_pending(&in->sends) &&
+	return in->open == 0 && in->out_left && in->nfin == d->map.nranks && !pxd_sends_pending(&in->sends) &&
 	       d->world.state == PXD_WORLD_DONE;
 }
 

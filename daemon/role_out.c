@@ -35,6 +35,10 @@ struct out {
 	int missing;             /* sites not linked yet */
 	uv_timer_t status, deadline;
 	bool running, leaving;
+	MPI_Request
+		left; /* of `left_frame`, which tells the in-daemon that nobody needs to reach us any more */
+	bool left_said;
+	uint8_t left_frame[PX_FRAME_SIZE];
 	uint8_t ring_buf[RING][PX_BATCH_MAX];
 	MPI_Request ring[RING];
 	int head;
@@ -111,15 +115,12 @@ static void path_up(void *owner, struct pxd_path *l, const struct px_hello *h)
 		all_up(o);
 }
 
-static void path_frame(void *owner, struct pxd_path *l, const struct px_frame *f)
+static bool path_frame(void *owner, struct pxd_path *l, const struct px_frame *f)
 {
 	struct out *o = owner;
 
-	if (f->type == PX_F_CREDIT ? !pxd_out_flow_credit(&o->flow, l, f)
-				   : !pxd_out_flow_pull(&o->flow, f, false))
-		pxd_fail(o->d, PXD_EXIT_PROTOCOL,
-			"site %s broke the protocol: a frame of type %d for ranks that do not fit",
-			pxd_site_name(o->d, l->peer), f->type);
+	return f->type == PX_F_CREDIT ? pxd_out_flow_credit(&o->flow, l, f)
+				      : pxd_out_flow_pull(&o->flow, l, f);
 }
 
 static void message_take(struct out *o, const struct px_frame *f, const uint8_t *body, int from)
@@ -133,7 +134,7 @@ static void message_take(struct out *o, const struct px_frame *f, const uint8_t 
 		return;
 	}
 	if (f->type == PX_F_PULL) {
-		pxd_out_flow_pull(&o->flow, f, true);
+		pxd_out_flow_pull(&o->flow, NULL, f);
 		return;
 	}
 	if (f->type == PX_F_MSG && f->seg && f->local && f->total <= PX_MIDDLE_MAX &&
@@ -300,6 +301,24 @@ static bool out_poll(struct pxd *d)
 	return some;
 }
 
+/* The in-daemon keeps our port, where a peer may have to come to once more, until it hears this. true: it is said. */
+static bool left_say(struct out *o)
+{
+	const struct px_frame f = { .version = PX_PROTOCOL_VERSION, .type = PX_F_BYE };
+	int flag = 0;
+
+	if (!o->left_said) {
+		o->left_said = true;
+		px_frame_put(&f, o->left_frame);
+		if (px_n.Isend(o->left_frame, PX_FRAME_SIZE, MPI_BYTE, o->d->map.in[o->d->gateway],
+			    PX_TAG_DONE, o->d->map.relay, &o->left) != MPI_SUCCESS)
+			pxd_fail(o->d, PXD_EXIT_INTERNAL, "cannot send a frame to the in-daemon");
+	}
+	if (o->d->failed)
+		return true;
+	return px_n.Test(&o->left, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS || flag;
+}
+
 static bool out_done(struct pxd *d)
 {
 	struct out *o = d->state;
@@ -308,7 +327,7 @@ static bool out_done(struct pxd *d)
 	/* Asked all, as each says BYE when it is time. */
 	for (int i = 0; i < d->hosts->nsites && o->leaving; i++)
 		done &= i == d->self || pxd_path_done(&o->path[i]);
-	return done;
+	return done && left_say(o);
 }
 
 static bool out_pending(struct pxd *d)

@@ -15,6 +15,7 @@
 #define BEAT_MAX_MS 5000
 #define SLOW_BEATS  2
 #define CUT_BEATS   4
+#define FLAPS       5 /* connections lost, at least, before a link that always comes back is called dead */
 
 const char *pxd_link_state_name(enum pxd_link_state s)
 {
@@ -38,6 +39,45 @@ static bool worth_saying(const struct pxd_life *v)
 	return v->reconnects < 8 || (v->reconnects & (v->reconnects - 1)) == 0;
 }
 
+static uint64_t beat_ns(const struct pxd_life *v)
+{
+	long ms = v->reconnect_ms / HEARTBEATS;
+
+	return (uint64_t)(ms < BEAT_MIN_MS ? BEAT_MIN_MS : ms > BEAT_MAX_MS ? BEAT_MAX_MS : ms) * 1000000u;
+}
+
+void pxd_life_init(struct pxd_life *v, long reconnect_ms)
+{
+	v->since = v->moved_at = px_now_ns();
+	v->reconnect_ms = reconnect_ms;
+}
+
+void pxd_life_moved(struct pxd_life *v)
+{
+	v->moved_at = px_now_ns();
+	v->losses = 0;
+}
+
+void pxd_life_ping(struct pxd_conn *c, bool check)
+{
+	struct px_frame ping = { .version = PX_PROTOCOL_VERSION, .type = PX_F_PING, .total = px_now_ns() };
+
+	pxd_frame_say(c, &ping, check);
+}
+
+void pxd_life_pong(struct pxd_life *v, const struct px_frame *f)
+{
+	uint64_t now = px_now_ns();
+
+	if (f->total >= v->since && f->total <= now && now - f->total < UINT32_MAX * 1000ull)
+		v->rtt_us = (uint32_t)((now - f->total) / 1000);
+}
+
+bool pxd_life_lost_for(const struct pxd_life *v, long ms)
+{
+	return v->state == PXD_LINK_INTERRUPTED && px_now_ns() - v->since > (uint64_t)ms * 1000000u;
+}
+
 void pxd_life_up(struct pxd_life *v, const char *name, const char *peer)
 {
 	uint64_t now = px_now_ns();
@@ -51,14 +91,18 @@ void pxd_life_up(struct pxd_life *v, const char *name, const char *peer)
 		px_log(PX_LOG_DEBUG, "%s is up (%s)", name, peer);
 	}
 	v->state = PXD_LINK_UP;
-	v->since = v->last_byte = v->pinged = now;
+	v->since = v->last_byte = now;
+	v->pinged = 0; /* the first one soon: it tells the latency */
 	v->slow = false;
 }
 
 bool pxd_life_down(
 	struct pxd_life *v, struct pxd *d, const char *name, const char *why, uint64_t progress, bool broken)
 {
-	if (progress != v->progress)
+	uint64_t now = px_now_ns();
+
+	/* On an idle link heartbeats are all that can be damaged, now and then. */
+	if (progress != v->progress || now - v->since > beat_ns(v))
 		v->strikes = 0;
 	v->progress = progress;
 	snprintf(v->why, sizeof v->why, "%s", why);
@@ -67,24 +111,28 @@ bool pxd_life_down(
 			v->strikes, why);
 		return false;
 	}
+	if (++v->losses >= FLAPS && now - v->moved_at > (uint64_t)v->reconnect_ms * 1000000u) {
+		pxd_fail(d, PXD_EXIT_LOST,
+			"%s is dead: it has been connected %u times within %.0f s, and nothing has gone "
+			"through (reconnect:); the last connection ended: %s",
+			name, v->losses, (double)(now - v->moved_at) / 1e9, why);
+		return false;
+	}
 	v->state = PXD_LINK_INTERRUPTED;
-	v->since = px_now_ns();
+	v->since = now;
 	if (worth_saying(v))
 		px_log(PX_LOG_WARN, "%s interrupted: %s; a new connection is awaited", name, why);
 	return true;
 }
 
-enum pxd_life_do pxd_life_tick(
-	struct pxd_life *v, const struct pxd_conn *c, const char *name, long reconnect_ms)
+enum pxd_life_do pxd_life_tick(struct pxd_life *v, const struct pxd_conn *c, const char *name)
 {
-	uint64_t now = px_now_ns(), beat, silent;
-	long ms = reconnect_ms / HEARTBEATS;
+	uint64_t now = px_now_ns(), beat = beat_ns(v), silent;
 
 	if (v->state == PXD_LINK_INTERRUPTED)
-		return now - v->since > (uint64_t)reconnect_ms * 1000000u ? PXD_LIFE_DEAD : PXD_LIFE_NOTHING;
+		return pxd_life_lost_for(v, v->reconnect_ms) ? PXD_LIFE_DEAD : PXD_LIFE_NOTHING;
 	if (v->state != PXD_LINK_UP || !c)
 		return PXD_LIFE_NOTHING;
-	beat = (uint64_t)(ms < BEAT_MIN_MS ? BEAT_MIN_MS : ms > BEAT_MAX_MS ? BEAT_MAX_MS : ms) * 1000000u;
 	v->last_byte = c->heard;
 	silent = now - c->heard;
 	if (v->slow && silent < beat) {
@@ -106,13 +154,12 @@ enum pxd_life_do pxd_life_tick(
 	return PXD_LIFE_NOTHING;
 }
 
-void pxd_life_dead(
-	const struct pxd_life *v, struct pxd *d, const char *name, long reconnect_ms, const char *attempt)
+void pxd_life_dead(const struct pxd_life *v, struct pxd *d, const char *name, const char *attempt)
 {
 	pxd_fail(d, PXD_EXIT_LOST,
 		"%s is dead: no connection for %g s (reconnect:); last byte from the peer %.1f s ago; it was "
 		"interrupted by: %s%s%s",
-		name, (double)reconnect_ms / 1000, (double)(px_now_ns() - v->last_byte) / 1e9, v->why,
+		name, (double)v->reconnect_ms / 1000, (double)(px_now_ns() - v->last_byte) / 1e9, v->why,
 		attempt && *attempt ? "; the last attempt met: " : "", attempt ? attempt : "");
 }
 

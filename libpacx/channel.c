@@ -273,14 +273,16 @@ static int payload_begin(struct px_req *r)
 	int rc = frame_make(&f, r), to = px.map.out[r->via];
 
 	r->stage = PX_UNDER_WAY;
-	r->counted = true;
-	dests[r->dst].active++;
 	f.flags |= PX_FF_DATA;
 	if (rc == MPI_SUCCESS)
 		rc = tag_take(r, &f);
 	if (rc == MPI_SUCCESS)
 		rc = envelope_send(&f, envelope, 0, to, PX_TAG_UP);
-	return rc == MPI_SUCCESS ? payload_start(r, &f, to) : rc;
+	if (rc != MPI_SUCCESS)
+		return rc;
+	r->counted = true;
+	dests[r->dst].active++;
+	return payload_start(r, &f, to);
 }
 
 static void list_put(struct px_req ***end, struct px_req *r, enum px_stage stage)
@@ -320,7 +322,6 @@ static int announce(struct px_req *r)
 	r->stage = PX_UNDER_WAY;
 	if (rc != MPI_SUCCESS)
 		return rc;
-	d->out += local ? 0 : 1;
 	if (f.seg == 0) {
 		f.body = f.total;
 		if (r->x.data)
@@ -329,6 +330,8 @@ static int announce(struct px_req *r)
 			rc = px_type_pack(r->buf, r->count, r->type, envelope + PX_FRAME_SIZE);
 		if (rc == MPI_SUCCESS)
 			rc = envelope_send(&f, envelope, (int)f.total, to, native_tag);
+		/* Only what has left takes up the window: the daemon gives it back. */
+		d->out += rc == MPI_SUCCESS && !local;
 		r->done = rc == MPI_SUCCESS && r->mode != PX_SYNCHRONOUS;
 		return rc;
 	}
@@ -343,6 +346,7 @@ static int announce(struct px_req *r)
 		rc = envelope_send(&f, envelope, 0, to, native_tag);
 	if (rc != MPI_SUCCESS)
 		return rc;
+	d->out += local ? 0 : 1;
 	if (now) {
 		r->counted = !local;
 		d->active += local ? 0 : 1;

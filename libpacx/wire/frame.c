@@ -108,7 +108,7 @@ static bool type_valid(const struct px_frame *f)
 	case PX_F_PING:
 	case PX_F_PONG:
 	case PX_F_LINKACK:
-		if (f->src || f->dst || (f->type != PX_F_LINKACK && f->total))
+		if (f->src || f->dst || (f->type == PX_F_BYE && f->total))
 			return false;
 		return message_fields_zero(f) && f->body == 0 && f->tag == 0;
 	case PX_F_CREDIT:

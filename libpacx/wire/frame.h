@@ -35,10 +35,10 @@ enum px_frame_type {
 	PX_F_MSG = 3,    /* start of a message: inline payload, or none and SEG frames follow */
 	PX_F_SEG = 4,    /* one segment of a long message */
 	PX_F_ACK = 5,    /* synchronous send `msg` of rank dst has been matched by src */
-	PX_F_BYE = 6,    /* no more frames will follow on this link */
+	PX_F_BYE = 6,    /* no more frames will follow on this path; the second one: and you know it */
 	PX_F_ABORT = 7,  /* tag = exit code, body = reason in UTF-8 */
-	PX_F_PING = 8,   /* heartbeat, both ways: answer with PONG */
-	PX_F_PONG = 9,
+	PX_F_PING = 8,   /* heartbeat, both ways: total = a stamp of who asks */
+	PX_F_PONG = 9,   /* the answer: the same stamp */
 	PX_F_LINKACK =
 		10, /* reader -> writer: total = all frames of this stream up to this number have arrived */
 	PX_F_CREDIT =

@@ -229,19 +229,24 @@ def second_writer_is_refused(f):
 
 
 def peer_that_refuses(f):
+    """Once it may have been damage on the way."""
     with Peer(f) as p:
-        s = p.accept(wire.frame(wire.REFUSE, b"we do not like you\x1b[31m"))
-        assert p.job.wait(0) == 3, p.job.text(0)
+        damaged = bytearray(wire.frame(wire.REFUSE, b"we do not like you"))
+        held = [p.accept(bytes(damaged[:-1]) + b"!")]
+        held += [p.accept(wire.frame(wire.REFUSE, b"we do not like you\x1b[31m")) for _ in range(3)]
+        assert p.job.wait(0, 15) == 3, p.job.text(0)
         assert "refused us: we do not like you?[31m" in p.job.text(0), p.job.text(0)
-        s.close()
+        for s in held:
+            s.close()
 
 
 def peer_of_another_version(f):
     with Peer(f) as p:
-        s = p.accept(wire.frame(wire.HELLO, wire.hello(p.job.job, "site1", 1, session=0, next_=1), version=9))
-        assert p.job.wait(0) == 3, p.job.text(0)
+        held = [p.accept(wire.frame(wire.HELLO, wire.hello(p.job.job, "site1", 1, session=0, next_=1), version=v)) for v in (7, 9, 9, 9)]
+        assert p.job.wait(0, 15) == 3, p.job.text(0)
         assert "version 9" in p.job.text(0), p.job.text(0)
-        s.close()
+        for s in held:
+            s.close()
 
 
 def abort_of_a_peer_wins_over_its_loss(f):

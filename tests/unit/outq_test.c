@@ -116,6 +116,7 @@ TEST(any_connection_goes_on_where_it_shall)
 					p = (struct place){ next, 0 };
 				}
 			}
+			REQUIRE_INT(pxd_outq_sent(&q, put), p.seq - 1);
 		}
 		CHECK_UINT(q.unsent, 0);
 		CHECK_INT(pxd_outq_rewind(&q, put + 2, put), PX_EPROTO);
