@@ -7,7 +7,7 @@
 #   make bench-link      figures of links, loopback and emulated wide area (root); PART=3 or 1,2: some of them (tests/bench/link.py)
 #   make bench-codec     ratio and speed of the codecs on kinds of data
 #   make lint            clang-format, clang-tidy, cppcheck, floors, documents against code, man pages
-#   make fuzz T=frame SECS=60   one fuzz target (frame hello world preamble parser hostfile codec via probing tls) under clang's
+#   make fuzz T=frame SECS=60   one fuzz target (frame hello world preamble parser hostfile codec via probing tls link) under clang's
 #                        sanitizers, for so long, or with RUNS=10000000 so many inputs
 #   make install PREFIX=/usr/local DESTDIR=
 #   make clean
@@ -152,6 +152,7 @@ USES_tls = daemon/tls.c daemon/key.c daemon/proof.c
 USES_proof = daemon/proof.c daemon/key.c
 USES_crowd = daemon/crowd.c
 USES_outq = daemon/outq.c daemon/link_seg.c
+USES_link = $(addprefix daemon/,link.c link_in.c link_seg.c in_send.c out_flow.c outq.c stream_life.c auto_codec.c codec.c pacxd_world.c tcp_state.c)
 $(foreach t,codec auto_codec via status key tls proof crowd outq,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
 
 $(B)/tests/%: $(B)/obj/plain/tests/unit/%.o $(FLOORS)
@@ -163,6 +164,11 @@ $(B)/tests/decode: $(B)/obj/plain/tests/wire/decode.o $(FLOORS)
 $(B)/tests/replay_%: $(B)/obj/plain/tests/fuzz/%.o $(B)/obj/plain/tests/fuzz/replay.o $(FLOORS)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(YAML) $(CODECS) $(SSL) -pthread
+# The fuzz target of the links is built like a daemon, on a native MPI of its own.
+V1 = $(firstword $(VENDORS))
+$(B)/tests/replay_link: $(call vendored,tests/fuzz/link.c $(USES_link),$(V1)) $(B)/obj/plain/tests/fuzz/replay.o $(FLOORS)
+	@mkdir -p $(@D)
+	$(Q)mpicc.$(V1) $(SANFLAGS) -o $@ $^ $(YAML) $(CODECS) $(UV) -pthread
 $(B)/bench/raw%: tests/bench/raw%.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -o $@ $<
@@ -212,8 +218,9 @@ bench-codec: $(B)/bench/codec
 
 fuzz:
 	@mkdir -p build/fuzz/corpus-$(T)
-	$(Q)clang -std=c11 -D_GNU_SOURCE -g -O1 $(INC) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o build/fuzz/$(T) \
-		tests/fuzz/$(T).c $(USES_$(T)) $(HOSTS) $(BASE) $(WIRE) $(YAML) $(CODECS) $(SSL)
+	$(Q)$(if $(filter link,$(T)),OMPI_CC=clang MPICH_CC=clang mpicc.$(V1) -iquote build/gen/$(V1),clang) -std=c11 -D_GNU_SOURCE -g -O1 $(INC) \
+		-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o build/fuzz/$(T) \
+		tests/fuzz/$(T).c $(USES_$(T)) $(HOSTS) $(BASE) $(WIRE) $(YAML) $(CODECS) $(SSL) $(UV)
 	build/fuzz/$(T) $(if $(RUNS),-runs=$(RUNS),-max_total_time=$(SECS)) -max_len=4096 -artifact_prefix=build/fuzz/ build/fuzz/corpus-$(T) tests/fuzz/corpus/$(T)
 
 lint: all

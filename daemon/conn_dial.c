@@ -469,6 +469,7 @@ void pxd_dial_start(struct pxd_dial *dial)
 	if (dial->closed || dial->running)
 		return;
 	dial->running = true;
+	dial->refused = false;
 	dial->pause_ms = PAUSE_MIN_MS;
 	if (dial->was_up && px_now_ns() - dial->up_at < YOUNG_NS)
 		again(dial); /* what breaks at once is not made again without end at full speed */

@@ -70,14 +70,6 @@ int pxd_sends_init(struct pxd_sends *s, struct pxd *d)
 	return s->longs && s->rank ? PX_OK : PX_ENOMEM;
 }
 
-/* At the end of the process; what is still under way is left to it. */
-void pxd_sends_fini(struct pxd_sends *s)
-{
-	px_map_free(s->longs);
-	pxd_segs_fini(&s->segs);
-	free(s->rank);
-}
-
 /* Envelopes. */
 
 struct pxd_envelope *pxd_envelope_take(size_t n)
@@ -516,4 +508,53 @@ bool pxd_sends_poll(struct pxd_sends *s)
 		maybe_free(s, m);
 	}
 	return some;
+}
+
+static void envelopes_drop(struct pxd_sends *s, struct px_list *list)
+{
+	struct px_list *l;
+
+	while ((l = px_list_pop(list))) {
+		struct pxd_envelope *e = px_list_entry(l, struct pxd_envelope, l);
+
+		s->nenvelopes--;
+		s->envelope_bytes -= (uint64_t)e->len;
+		free(e);
+	}
+}
+
+static void parts_drop(struct px_list *list)
+{
+	struct px_list *l;
+
+	while ((l = px_list_pop(list))) {
+		struct part *p = px_list_entry(l, struct part, l);
+
+		pxd_seg_put(p->seg);
+		free(p);
+	}
+}
+
+static void long_drop(uint64_t key, void *value, void *arg)
+{
+	struct pxd_in_long *m = value;
+
+	(void)key;
+	parts_drop(&m->here);
+	parts_drop(&m->sent);
+	long_free(arg, m);
+}
+
+/* fini: at the end of the process, when no native send is under way. */
+void pxd_sends_fini(struct pxd_sends *s)
+{
+	for (int i = 0; s->rank && i <= s->d->map.nranks; i++) {
+		envelopes_drop(s, &s->rank[i].sent);
+		envelopes_drop(s, &s->rank[i].held);
+	}
+	if (s->longs)
+		px_map_each(s->longs, long_drop, s);
+	px_map_free(s->longs);
+	pxd_segs_fini(&s->segs);
+	free(s->rank);
 }

@@ -101,17 +101,29 @@ int pxd_out_flow_init(struct pxd_out_flow *o, struct pxd *d)
 	return PX_OK;
 }
 
+static void long_drop(struct out_long *m)
+{
+	for (; m->done < m->posted; m->done++)
+		pxd_seg_put(m->slot[m->done % PXD_OUT_AHEAD].seg);
+	free(m);
+}
+
+/* fini: at the end of the process, when nothing native is under way. */
 void pxd_out_flow_fini(struct pxd_out_flow *o)
 {
 	struct px_list *l;
 
 	while (o->dest && (l = px_list_pop(&o->busy)))
-		free(long_of(l));
+		long_drop(long_of(l));
+	while (o->dest && (l = px_list_pop(&o->notes)))
+		free(px_list_entry(l, struct note, l));
+	while (o->dest && (l = px_list_pop(&o->asks)))
+		free(px_list_entry(l, struct ask, l));
 	for (int i = 0; o->dest && i < o->nworld; i++) {
 		while ((l = px_list_pop(&o->dest[i].waiting)))
 			free(px_list_entry(l, struct held, l));
 		while ((l = px_list_pop(&o->dest[i].idle)))
-			free(long_of(l));
+			long_drop(long_of(l));
 	}
 	px_map_free(o->longs);
 	px_map_free(o->asked);

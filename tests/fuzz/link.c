@@ -1,0 +1,601 @@
+/* fuzz/link.c: a peer that has the key says anything, in any state of a path: to the reader (link_in.c, in_send.c) and to the writer
+ * (link.c, out_flow.c, outq.c), on connections that come and go, while the ranks of this site send, pull, dawdle and finish. What it
+ * costs stays within its credit, what the writer sends is in order, and at the end nothing is left.
+ *
+ * The input is a program: a byte for the kind of links, then operations, each a byte and its arguments. Beneath are a connection
+ * that takes as many bytes as it is told to, and a native MPI that completes as many operations as it is told to.
+ */
+#include <string.h>
+
+#include "codec.h"
+#include "conn.h"
+#include "quiet.h"
+#include "err.h"
+#include "fuzz.h"
+#include "in_send.h"
+#include "out_flow.h"
+#include "pack.h"
+#include "parser.h"
+#include "stream_life.h"
+#include "vendor.h"
+
+#define RANKS   2 /* of each of the two sites */
+#define STREAMS 2
+#define GRAVES  64
+
+struct px_native px_n;
+
+static const uint8_t *in;
+static size_t left;
+static int budget;   /* native operations that may complete */
+static int last_len; /* of the one that completed last */
+static size_t room;  /* bytes that connections take */
+static size_t busy;  /* bytes said that have not left */
+static struct pxd_conn *grave[GRAVES];
+static int ngraves;
+
+static unsigned arg(void)
+{
+	if (left == 0)
+		return 0;
+	left--;
+	return *in++;
+}
+
+/* The native MPI. A request is the length of its message, and 1. */
+static int fake_isend(const void *buf, int n, MPI_Datatype t, int to, int tag, MPI_Comm c, MPI_Request *req)
+{
+	(void)buf, (void)t, (void)to, (void)tag, (void)c;
+	*req = (MPI_Request)(intptr_t)(n + 1);
+	return MPI_SUCCESS;
+}
+
+static int fake_irecv(void *buf, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Request *req)
+{
+	return fake_isend(buf, n, t, from, tag, c, req);
+}
+
+static int fake_test(MPI_Request *req, int *flag, MPI_Status *st)
+{
+	(void)st;
+	*flag = budget > 0;
+	budget -= *flag;
+	last_len = (int)(intptr_t)*req - 1;
+	return MPI_SUCCESS;
+}
+
+static int fake_count(const MPI_Status *st, MPI_Datatype t, int *n)
+{
+	(void)st, (void)t;
+	*n = last_len;
+	return MPI_SUCCESS;
+}
+
+/* Connections. What is written has to be frames of one stream, each number following the one before. */
+struct wire {
+	struct pxd_conn conn;
+	struct px_parser parser;
+	uint64_t seq;
+};
+
+void pxd_conn_close(struct pxd_conn *c)
+{
+	MUST(!c->closing && ngraves < GRAVES);
+	c->closing = true;
+	grave[ngraves++] = c; /* freed later, as libuv does */
+}
+
+ssize_t pxd_conn_writev(struct pxd_conn *c, const struct iovec *v, int n)
+{
+	struct wire *w = (struct wire *)c;
+	ssize_t sum = 0;
+
+	MUST(!c->closing);
+	for (int i = 0; i < n && room > 0; i++) {
+		size_t k = v[i].iov_len < room ? v[i].iov_len : room, used;
+		const uint8_t *at = v[i].iov_base;
+		int ev;
+
+		room -= k;
+		sum += (ssize_t)k;
+		while ((ev = px_parser_feed(&w->parser, at, k, &used)) != PX_PARSE_MORE) {
+			MUST(ev > 0);
+			if (ev == PX_PARSE_HEADER) {
+				MUST(px_frame_check_link(&w->parser.frame, 0) == 0);
+				MUST(w->parser.frame.seq == w->seq + 1);
+				w->seq++;
+			}
+			at += used;
+			k -= used;
+		}
+	}
+	return sum;
+}
+
+int pxd_conn_say(struct pxd_conn *c, const uint8_t *head, size_t nhead, const uint8_t *body, size_t nbody)
+{
+	struct px_frame f;
+
+	(void)body;
+	MUST(!c->closing && nhead == PX_FRAME_SIZE && px_frame_get(head, nhead, &f) == PX_FRAME_SIZE);
+	MUST(f.body == nbody && f.seq == 0);
+	return PX_OK;
+}
+
+size_t pxd_conn_busy(const struct pxd_conn *c)
+{
+	(void)c;
+	return busy;
+}
+
+/* Nobody dials here. */
+int pxd_dial_init(struct pxd_dial *dial, struct pxd *d, const struct px_preamble *pre)
+{
+	dial->d = d;
+	dial->pre = *pre;
+	return PX_OK;
+}
+void pxd_dial_start(struct pxd_dial *dial)
+{
+	(void)dial;
+}
+void pxd_dial_stop(struct pxd_dial *dial)
+{
+	(void)dial;
+}
+void pxd_dial_close(struct pxd_dial *dial)
+{
+	(void)dial;
+}
+
+/* Compression, at once and not beside the loop. */
+int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg)
+{
+	return pxd_path_put_seg(l, f, seg);
+}
+
+int pxd_unpack(struct pxd_unpack *u)
+{
+	static struct pxd_codec *c;
+
+	if (!c)
+		c = pxd_codec_new();
+	u->rc = pxd_codec_unpack(
+		c, u->f.codec, u->f.elem, u->in->data, u->in->len, u->out->data, u->out->len);
+	pxd_seg_put(u->in);
+	u->done(u);
+	free(u);
+	return PX_OK;
+}
+
+void pxd_fail(struct pxd *d, int code, const char *fmt, ...)
+{
+	MUST(fmt && code > -1000000);
+	d->failed = true;
+}
+
+void pxd_text_clean(const uint8_t *text, size_t n, char *out, size_t cap)
+{
+	n = n < cap - 1 ? n : cap - 1;
+	memcpy(out, text, n);
+	out[n] = '\0';
+}
+
+/* One daemon of each role, of site 0, in one. */
+static struct pxd d;
+static struct pxd_in_path reader;
+static struct pxd_path writer;
+static struct pxd_sends sends;
+static struct pxd_out_flow flow;
+static uint64_t window[PXD_CREDITS] = { 65536, 2 * PX_SEG_MAX, 2 * PX_SEG_MAX };
+static uint32_t next_msg;
+static bool fin_said[RANKS];
+
+static struct pxd_in_path *path_of(void *owner, int site, int via)
+{
+	(void)owner;
+	return site == 1 && via == 0 ? &reader : NULL;
+}
+
+static void ended(void *owner, struct pxd_in_path *p)
+{
+	(void)owner;
+	MUST(p->byes > 0);
+}
+
+static void up(void *owner, struct pxd_path *l, const struct px_hello *h)
+{
+	(void)owner, (void)l, (void)h;
+}
+
+static bool frame_back(void *owner, struct pxd_path *l, const struct px_frame *f)
+{
+	(void)owner;
+	return f->type == PX_F_CREDIT ? pxd_out_flow_credit(&flow, l, f) : pxd_out_flow_pull(&flow, l, f);
+}
+
+static struct pxd_hosts *hosts_make(const char *more)
+{
+	struct pxd_hosts *h = NULL;
+	char text[400], why[PXD_WHY];
+
+	snprintf(text, sizeof text,
+		"{sites: [{name: a, host: h, port: 1, ranks: 2, mpi: openmpi}, {name: b, host: h, port: 2, "
+		"ranks: 2, "
+		"mpi: openmpi}], links: [{default: , streams: 2, compress: none%s}]}",
+		more);
+	MUST(pxd_hosts_parse(text, strlen(text), "F", &h, why, sizeof why) == 0);
+	return h;
+}
+
+static void world_open(bool plain)
+{
+	static struct pxd_hosts *hosts[2]; /* read only */
+	static int native[RANKS] = { 0, 1 };
+
+	if (!hosts[0]) {
+		hosts[0] = hosts_make("");
+		hosts[1] = hosts_make(", security: none");
+		px_log_init("fuzz", PX_LOG_ERROR);
+		px_n.Isend = px_n.Issend = fake_isend;
+		px_n.Irecv = fake_irecv;
+		px_n.Test = fake_test;
+		px_n.Get_count = fake_count;
+		/* The loop is used again: it is empty between two inputs. */
+		MUST(uv_loop_init(&d.loop) == 0);
+		d.loop.data = &d;
+		d.map.nranks = RANKS;
+		d.map.native_of = native;
+	}
+	d.failed = false;
+	memset(&reader, 0, sizeof reader);
+	memset(&writer, 0, sizeof writer);
+	memset(&sends, 0, sizeof sends);
+	memset(&flow, 0, sizeof flow);
+	memset(fin_said, 0, sizeof fin_said);
+	d.hosts = hosts[plain];
+	next_msg = 0;
+	budget = 0;
+	room = busy = 0;
+	MUST(pxd_sends_init(&sends, &d) == 0 && pxd_out_flow_init(&flow, &d) == 0);
+	sends.path_of = path_of;
+	reader.ended = ended;
+	MUST(pxd_in_path_open(&reader, &d, &sends, 1, 0, window) == 0);
+	writer.frame = frame_back;
+	writer.up = up;
+	MUST(pxd_path_open(&writer, &d, 1, 0, PX_SEG_MAX) == 0);
+	for (int r = 0; r < RANKS; r++)
+		flow.dest[RANKS + r].path = &writer;
+}
+
+static void world_close(void)
+{
+	pxd_in_path_close(&reader);
+	pxd_path_close(&writer);
+	MUST(uv_run(&d.loop, UV_RUN_DEFAULT) == 0);
+	pxd_sends_fini(&sends);
+	pxd_out_flow_fini(&flow);
+	pxd_in_path_free(&reader);
+	pxd_path_free(&writer);
+	MUST(sends.segs.used_bytes == 0 && flow.segs.used_bytes == 0);
+	MUST(sends.envelope_bytes == 0 && sends.nenvelopes == 0);
+	while (ngraves > 0)
+		free(grave[--ngraves]);
+}
+
+/* What is promised whatever the peer says. */
+static void check(void)
+{
+	uint64_t data = 0;
+
+	for (int r = 0; r < RANKS; r++) {
+		const struct pxd_credit *c = &reader.credit[r];
+
+		for (int k = 0; k < PXD_CREDITS; k++) {
+			MUST(c->freed[k] <= c->arrived[k] && c->arrived[k] <= c->granted[k]);
+			MUST(c->arrived[k] - c->freed[k] <= window[k]);
+		}
+		data += c->arrived[PXD_CREDIT_DATA] - c->freed[PXD_CREDIT_DATA] +
+			c->arrived[PXD_CREDIT_RESERVE] - c->freed[PXD_CREDIT_RESERVE];
+		MUST(flow.nasks[r] <= PXD_PULLS * RANKS + 64);
+	}
+	MUST(d.failed || sends.segs.used_bytes <= data);
+	for (int i = 0; i < writer.nstreams; i++) {
+		const struct pxd_stream *s = writer.stream[i];
+
+		MUST(s->acked <= s->seq && s->acked <= pxd_outq_sent(&s->q, s->seq));
+	}
+	while (ngraves > 0 && !d.failed)
+		free(grave[--ngraves]);
+}
+
+/* Give n bytes to the owner of c, in pieces, as a socket would. */
+static void feed(struct pxd_conn *c, const uint8_t *data, size_t n, size_t piece)
+{
+	while (n > 0 && !c->closing && !d.failed) {
+		size_t k = 0, most = n < piece ? n : piece;
+		uint8_t *base = NULL;
+
+		c->ops->room(c, &base, &k);
+		MUST(base && k > 0);
+		k = k < most ? k : most;
+		memcpy(base, data, k);
+		c->ops->got(c, base, k);
+		data += k;
+		n -= k;
+	}
+}
+
+/* A frame of the peer, nearly right: so it gets far. body: zeros, or what an argument says. */
+static void frame_feed(struct pxd_conn *c, struct px_frame *f, bool plain, unsigned how)
+{
+	static uint8_t bytes[PX_FRAME_SIZE + PX_SEG_MAX];
+	size_t n = f->body <= PX_SEG_MAX ? (size_t)f->body : 0, some = n < left ? n : left;
+
+	px_frame_put(f, bytes);
+	memset(bytes + PX_FRAME_SIZE, 0, n);
+	if (how & 1 && some <= 64) {
+		memcpy(bytes + PX_FRAME_SIZE, in, some);
+		in += some;
+		left -= some;
+	}
+	if (plain)
+		pxd_frame_check(bytes, bytes + PX_FRAME_SIZE, n);
+	if (how & 2)
+		bytes[arg() % (PX_FRAME_SIZE + n)] ^= (uint8_t)(1 << (how >> 5));
+	n += PX_FRAME_SIZE;
+	if (how & 4 && n > PX_FRAME_SIZE)
+		n -= 1 + arg() % (n - 1); /* it stays incomplete */
+	feed(c, bytes, n, how & 8 ? 1 + arg() : SIZE_MAX);
+}
+
+static struct px_frame frame_some(uint8_t type)
+{
+	static const uint64_t sizes[] = { 0, 1, 1968, 1969, 5000, 262144, 262145, 600000, 3 << 20,
+		INT64_MAX };
+	unsigned a = arg(), b = arg();
+	struct px_frame f = { .version = PX_PROTOCOL_VERSION, .type = type };
+
+	f.src = (a & 1) + RANKS * (a >> 1 & 1);
+	f.dst = (a >> 2 & 1) + RANKS * (a >> 3 & 1);
+	f.msg = a >> 4;
+	f.total = sizes[b % 10];
+	f.seg = f.total > PX_INLINE_MAX ? (b & 0x80 ? PX_SEG_MAX : PX_SEG_MIN) : 0;
+	f.flags = b & 0x40 ? PX_FF_SYNC : 0;
+	return f;
+}
+
+static void to_reader(bool plain)
+{
+	static const uint8_t types[] = { PX_F_MSG, PX_F_SEG, PX_F_SEG, PX_F_ACK, PX_F_BYE, PX_F_ABORT,
+		PX_F_PING, PX_F_PONG, PX_F_MSG, PX_F_SEG, PX_F_CREDIT, PX_F_HELLO };
+	unsigned a = arg(), how = arg(), c = arg();
+	struct pxd_in_stream *s = a & 1 && reader.nstreams > 1 ? reader.stream[1]
+				  : reader.nstreams > 0        ? reader.stream[0]
+							       : NULL;
+	uint8_t type = types[(a >> 1) % sizeof types];
+	struct px_frame f = frame_some(type);
+
+	if (!s || !s->conn)
+		return;
+	if (type == PX_F_SEG && f.total > PX_INLINE_MAX) {
+		uint64_t n = (f.total + f.seg - 1) / f.seg, k = c % 4 == 3 ? n - 1 : c % 4;
+
+		f.offset = (k < n ? k : 0) * f.seg;
+		f.body = f.total - f.offset < f.seg ? f.total - f.offset : f.seg;
+		f.flags |= c & 0x80 ? PX_FF_RESERVE : 0;
+		f.codec = c & 0x40 ? 1 + (c >> 4 & 3) : 0;
+		f.elem = c & 8 ? 4 : 0;
+		if (f.codec) {
+			f.codec |= c & 8 ? PXD_CODEC_SHUFFLE : 0;
+			f.body = 1 + c % 64;
+		}
+	} else if (type == PX_F_MSG) {
+		f.body = f.seg ? 0 : f.total;
+	} else if (type == PX_F_ABORT || type == PX_F_HELLO) {
+		f.body = f.total = c;
+		f.seg = f.flags = 0;
+		f.msg = 0;
+	} else {
+		f.total = f.seg = f.flags = 0;
+		if (type != PX_F_ACK)
+			f.src = f.dst = f.msg = 0;
+	}
+	if (type >= PX_F_MSG && type <= PX_F_ABORT)
+		f.seq = s->seq + 1 + (how & 16 ? c % 4 : 0);
+	frame_feed(s->conn, &f, plain, how);
+}
+
+static void to_writer(bool plain)
+{
+	static const uint8_t types[] = { PX_F_LINKACK, PX_F_CREDIT, PX_F_PULL, PX_F_PULL, PX_F_PING,
+		PX_F_PONG, PX_F_ABORT, PX_F_MSG };
+	unsigned a = arg(), how = arg(), c = arg();
+	struct pxd_stream *s = writer.stream[a & 1];
+	uint8_t type = types[(a >> 1) % sizeof types];
+	struct px_frame f = frame_some(type);
+
+	if (!s->conn)
+		return;
+	f.flags = 0;
+	if (type == PX_F_LINKACK) {
+		f.src = f.dst = f.msg = f.seg = 0;
+		f.total = s->acked + c % 8 + (how & 16 ? f.total : 0);
+	} else if (type == PX_F_CREDIT) {
+		f.src = f.msg = f.seg = 0;
+		f.offset = f.total / 2 + c * 4096;
+		f.ctx = c * 65536;
+	} else if (type == PX_F_PULL) {
+		f.total = f.seg = 0;
+		f.msg += c;
+	} else if (type == PX_F_ABORT) {
+		f.body = f.total = c;
+		f.seg = f.msg = 0;
+	} else {
+		f.src = f.dst = f.msg = f.seg = 0;
+		f.total = c;
+	}
+	frame_feed(s->conn, &f, plain, how);
+}
+
+static void bytes_feed(struct pxd_conn *c)
+{
+	unsigned n = arg();
+
+	n = n < left ? n : (unsigned)left;
+	if (c)
+		feed(c, in, n, 1 + arg());
+	in += n < left ? n : left;
+	left -= n < left ? n : left;
+}
+
+/* A new connection of a stream, of the reader or of the writer, if its hello is accepted; or the end of one. */
+static void connect_some(void)
+{
+	unsigned a = arg(), c = arg();
+	int stream = a >> 1 & 1;
+	struct px_hello h = { .session = c & 1 ? 7 : c >> 4 };
+	struct wire *w;
+	char why[300];
+
+	if (a & 4) {
+		struct pxd_conn *old = a & 1                      ? writer.stream[stream]->conn
+				       : stream < reader.nstreams ? reader.stream[stream]->conn
+								  : NULL;
+		if (old) {
+			snprintf(old->why, sizeof old->why, "cut");
+			old->dead = true;
+			old->ops->lost(old, old->why);
+		}
+		return;
+	}
+	w = calloc(1, sizeof *w);
+	MUST(w);
+	if (a & 1) {
+		h.session = c & 1 ? writer.session : c >> 4;
+		h.next = c & 2 ? writer.stream[stream]->acked + 1 + (c >> 4)
+			       : writer.stream[stream]->acked + 1;
+		/* A reader takes over only what has been written. */
+		if (pxd_path_judge(&writer, stream, &h, why, sizeof why) == 0) {
+			w->seq = h.next - 1;
+			pxd_path_linked(&writer, stream, &w->conn, &h);
+			return;
+		}
+	} else {
+		h.next = c & 2 ? c >> 4 : 0;
+		if (pxd_in_path_judge(&reader, stream, &h, why, sizeof why) == 0) {
+			pxd_in_path_linked(&reader, stream, &w->conn, &h);
+			return;
+		}
+	}
+	free(w);
+}
+
+/* The ranks of this site, who keep to the rules. */
+static void rank_sends(void)
+{
+	struct px_frame f = frame_some(PX_F_MSG);
+	static const uint8_t zeros[PX_INLINE_MAX];
+
+	f.src %= RANKS;
+	f.dst = RANKS + f.dst % RANKS;
+	f.msg = ++next_msg;
+	f.total = f.total > 3 << 20 ? 3 << 20 : f.total;
+	f.body = f.seg ? 0 : f.total;
+	if (fin_said[f.src] || writer.bye_wanted)
+		return;
+	if (pxd_out_flow_take(&flow, &f, zeros) < 0 ||
+		(f.seg && pxd_out_flow_long(&flow, &f, (int)f.src) < 0))
+		d.failed = true;
+}
+
+static void rank_pulls(void)
+{
+	struct px_frame f = frame_some(PX_F_PULL);
+	int rank = (int)(f.dst % RANKS);
+
+	f.src = RANKS + f.src % RANKS;
+	f.dst = (uint32_t)rank;
+	f.tag = f.flags ? 1 : 0;
+	f.local = 20;
+	if (!f.seg || fin_said[rank])
+		return;
+	if (pxd_sends_pull(&sends, &f, rank) < 0)
+		d.failed = true;
+}
+
+static void rank_finishes(void)
+{
+	unsigned r = arg() % RANKS;
+
+	if (!fin_said[r])
+		pxd_sends_fin(&sends, (int)r);
+	fin_said[r] = true;
+}
+
+static void turn(void)
+{
+	unsigned a = arg();
+
+	budget = (int)(a & 31);
+	room = (size_t)(a >> 5) * (a & 1 ? 100000 : 333);
+	busy = a == 255 ? 1 << 20 : 0;
+	pxd_sends_poll(&sends);
+	pxd_sends_tick(&sends);
+	pxd_out_flow_poll(&flow);
+	if (!d.failed)
+		pxd_path_flush(&writer);
+	if (!d.failed && writer.bye_wanted)
+		pxd_path_done(&writer);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	bool plain;
+
+	in = data;
+	left = len;
+	plain = arg() & 1;
+	world_open(plain);
+	while (left > 0 && !d.failed) {
+		unsigned op = arg();
+
+		switch (op % 12) {
+		case 0:
+		case 1:
+			to_reader(plain);
+			break;
+		case 2:
+			to_writer(plain);
+			break;
+		case 3:
+		case 4:
+			connect_some();
+			break;
+		case 5:
+			rank_sends();
+			break;
+		case 6:
+			rank_pulls();
+			break;
+		case 7:
+			rank_finishes();
+			break;
+		case 8:
+			bytes_feed(reader.nstreams > 0 ? reader.stream[0]->conn : NULL);
+			break;
+		case 9:
+			bytes_feed(writer.stream[op >> 4 & 1]->conn);
+			break;
+		case 10:
+			if (pxd_out_flow_empty(&flow))
+				pxd_path_bye(&writer);
+			break;
+		default:
+			turn();
+		}
+		check();
+	}
+	world_close();
+	return 0;
+}
