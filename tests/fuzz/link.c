@@ -273,10 +273,10 @@ static void world_close(void)
 	pxd_in_path_close(&reader);
 	pxd_path_close(&writer);
 	MUST(uv_run(&d.loop, UV_RUN_DEFAULT) == 0);
-	pxd_sends_fini(&sends);
-	pxd_out_flow_fini(&flow);
 	pxd_in_path_free(&reader);
 	pxd_path_free(&writer);
+	pxd_sends_fini(&sends);
+	pxd_out_flow_fini(&flow);
 	MUST(sends.segs.used_bytes == 0 && flow.segs.used_bytes == 0);
 	MUST(sends.envelope_bytes == 0 && sends.nenvelopes == 0);
 	while (ngraves > 0)
