@@ -515,11 +515,23 @@ static void envelopes_drop(struct pxd_sends *s, struct px_list *list)
 	struct px_list *l;
 
 	while ((l = px_list_pop(list))) {
-		struct pxd_envelope *e = px_list_entry(l, struct pxd_envelope, l);
+		struct pxd_envelope *e = envelope_of(l);
 
 		s->nenvelopes--;
 		s->envelope_bytes -= (uint64_t)e->len;
 		free(e);
+	}
+}
+
+static void parcels_drop(struct pxd_sends *s, struct px_list *list)
+{
+	struct px_list *l;
+
+	while ((l = px_list_pop(list))) {
+		struct parcel *p = px_list_entry(l, struct parcel, l);
+
+		envelopes_drop(s, &p->envelopes);
+		free(p);
 	}
 }
 
@@ -549,7 +561,7 @@ static void long_drop(uint64_t key, void *value, void *arg)
 void pxd_sends_fini(struct pxd_sends *s)
 {
 	for (int i = 0; s->rank && i <= s->d->map.nranks; i++) {
-		envelopes_drop(s, &s->rank[i].sent);
+		parcels_drop(s, &s->rank[i].sent);
 		envelopes_drop(s, &s->rank[i].held);
 	}
 	if (s->longs)

@@ -113,18 +113,23 @@ void pxd_out_flow_fini(struct pxd_out_flow *o)
 {
 	struct px_list *l;
 
-	while (o->dest && (l = px_list_pop(&o->busy)))
-		long_drop(long_of(l));
 	while (o->dest && (l = px_list_pop(&o->notes)))
 		free(px_list_entry(l, struct note, l));
 	while (o->dest && (l = px_list_pop(&o->asks)))
 		free(px_list_entry(l, struct ask, l));
 	for (int i = 0; o->dest && i < o->nworld; i++) {
-		while ((l = px_list_pop(&o->dest[i].waiting)))
-			free(px_list_entry(l, struct held, l));
+		while ((l = px_list_pop(&o->dest[i].waiting))) {
+			struct held *h = px_list_entry(l, struct held, l);
+
+			if (h->with && h->with->ready) /* in no other list */
+				long_drop(h->with);
+			free(h);
+		}
 		while ((l = px_list_pop(&o->dest[i].idle)))
 			long_drop(long_of(l));
 	}
+	while (o->dest && (l = px_list_pop(&o->busy)))
+		long_drop(long_of(l));
 	px_map_free(o->longs);
 	px_map_free(o->asked);
 	free(o->nasks);

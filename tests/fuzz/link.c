@@ -149,9 +149,9 @@ void pxd_dial_close(struct pxd_dial *dial)
 }
 
 /* Compression, at once and not beside the loop. */
-int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg)
+int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, bool ahead)
 {
-	return pxd_path_put_seg(l, f, seg);
+	return pxd_path_put_seg(l, f, seg, ahead);
 }
 
 int pxd_unpack(struct pxd_unpack *u)
@@ -496,6 +496,7 @@ static void rank_sends(void)
 {
 	struct px_frame f = frame_some(PX_F_MSG);
 	static const uint8_t zeros[PX_INLINE_MAX];
+	int rc;
 
 	f.src %= RANKS;
 	f.dst = RANKS + f.dst % RANKS;
@@ -504,8 +505,14 @@ static void rank_sends(void)
 	f.body = f.seg ? 0 : f.total;
 	if (fin_said[f.src] || writer.bye_wanted)
 		return;
-	if (pxd_out_flow_take(&flow, &f, zeros) < 0 ||
-		(f.seg && pxd_out_flow_long(&flow, &f, (int)f.src) < 0))
+	f.local = f.seg ? 20 : 0;
+	if (f.seg && f.total <= PX_MIDDLE_MAX)
+		rc = pxd_out_flow_middle(&flow, &f, (int)f.src);
+	else
+		rc = pxd_out_flow_take(&flow, &f, zeros);
+	if (rc == 0 && f.seg && f.total > PX_MIDDLE_MAX)
+		rc = pxd_out_flow_long(&flow, &f, (int)f.src);
+	if (rc < 0)
 		d.failed = true;
 }
 
