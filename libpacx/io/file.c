@@ -19,6 +19,8 @@
 #include "state.h"
 #include "vendor.h"
 
+#define NOWHERE "/dev/null" /* the native handle of a file that is elsewhere */
+
 _Atomic unsigned px_files_open;
 static struct px_map *table; /* native handle -> px_file */
 
@@ -184,8 +186,7 @@ static int open_native(struct px_file *f, MPI_Info info, bool again)
 
 	if (f->far) {
 		/* The amode of the application: its mistakes are found at the site of the file. */
-		px_blocking(
-			rc, px_n.File_open(MPI_COMM_SELF, "/dev/null", MPI_MODE_RDWR, MPI_INFO_NULL, &f->fh));
+		px_blocking(rc, px_n.File_open(MPI_COMM_SELF, NOWHERE, MPI_MODE_RDWR, MPI_INFO_NULL, &f->fh));
 		return rc;
 	}
 	if (again) /* another site has created it */
@@ -194,7 +195,6 @@ static int open_native(struct px_file *f, MPI_Info info, bool again)
 	if (rc == MPI_SUCCESS)
 		px_together(rc, f->c, px_n.File_open(f->c->native, f->name, amode, copy, &f->fh));
 	hints_free(&copy);
-	px_vendor_seal(); /* the vendor's I/O component was loaded in there */
 	return rc;
 }
 
@@ -306,6 +306,23 @@ static int close_native(struct px_file *f)
 	return rc;
 }
 
+/* Open MPI loads its I/O components in the first open. What they call by public names reaches us until they are sealed, and on the
+ * communicator of a file it would be taken for one that spans sites. */
+static void components_load(void)
+{
+	static bool loaded;
+	MPI_File f = MPI_FILE_NULL;
+	int rc;
+
+	if (loaded)
+		return;
+	loaded = true;
+	px_blocking(rc, px_n.File_open(MPI_COMM_SELF, NOWHERE, MPI_MODE_RDWR, MPI_INFO_NULL, &f));
+	if (rc == MPI_SUCCESS)
+		px_blocking(rc, px_n.File_close(&f));
+	px_vendor_seal();
+}
+
 int px_File_open(struct px_comm *c, const char *name, int amode, MPI_Info info, MPI_File *fh)
 {
 	struct px_comm *own;
@@ -313,6 +330,7 @@ int px_File_open(struct px_comm *c, const char *name, int amode, MPI_Info info, 
 	int rc;
 
 	*fh = MPI_FILE_NULL;
+	components_load();
 	own = own_comm(c);
 	if (!own)
 		return MPI_ERR_OTHER;
