@@ -51,6 +51,7 @@ struct pxd_life {
 	uint64_t last_byte, pinged;
 	long reconnect_ms; /* set by the owner */
 	bool slow;
+	bool unsaid;     /* interrupted, and not logged yet */
 	uint32_t rtt_us; /* from a PING to its PONG, all queues and emulation included; 0 = not known */
 	unsigned reconnects;
 	unsigned strikes; /* broken protocol without progress in between */

@@ -15,7 +15,9 @@
 #define BEAT_MAX_MS 5000
 #define SLOW_BEATS  2
 #define CUT_BEATS   4
-#define FLAPS       5 /* connections lost, at least, before a link that always comes back is called dead */
+/* A link is also interrupted because a site has failed, and ends: that is said first, and by whoever knows it. */
+#define SAY_NS 2000000000u
+#define FLAPS  5 /* connections lost, at least, before a link that always comes back is called dead */
 
 const char *pxd_link_state_name(enum pxd_link_state s)
 {
@@ -85,8 +87,11 @@ void pxd_life_up(struct pxd_life *v, const char *name, const char *peer)
 	if (v->state == PXD_LINK_INTERRUPTED) {
 		v->reconnects++;
 		if (worth_saying(v))
-			px_log(PX_LOG_WARN, "%s goes on after %.1f s (%s; reconnected %u times now)", name,
-				(double)(now - v->since) / 1e9, peer, v->reconnects);
+			px_log(PX_LOG_WARN,
+				"%s goes on after an interruption of %.1f s (%s; connected to %s, "
+				"reconnected %u "
+				"times now)",
+				name, (double)(now - v->since) / 1e9, v->why, peer, v->reconnects);
 	} else {
 		px_log(PX_LOG_DEBUG, "%s is up (%s)", name, peer);
 	}
@@ -120,8 +125,7 @@ bool pxd_life_down(
 	}
 	v->state = PXD_LINK_INTERRUPTED;
 	v->since = now;
-	if (worth_saying(v))
-		px_log(PX_LOG_WARN, "%s interrupted: %s; a new connection is awaited", name, why);
+	v->unsaid = worth_saying(v);
 	return true;
 }
 
@@ -129,6 +133,11 @@ enum pxd_life_do pxd_life_tick(struct pxd_life *v, const struct pxd_conn *c, con
 {
 	uint64_t now = px_now_ns(), beat = beat_ns(v), silent;
 
+	if (v->state == PXD_LINK_INTERRUPTED && v->unsaid && now - v->since > SAY_NS) {
+		v->unsaid = false;
+		px_log(PX_LOG_WARN, "%s interrupted for %.0f s now: %s; a new connection is awaited", name,
+			(double)(now - v->since) / 1e9, v->why);
+	}
 	if (v->state == PXD_LINK_INTERRUPTED)
 		return pxd_life_lost_for(v, v->reconnect_ms) ? PXD_LIFE_DEAD : PXD_LIFE_NOTHING;
 	if (v->state != PXD_LINK_UP || !c)

@@ -103,6 +103,8 @@ def kill_one(program, mpi, begins):
             return f"left behind: {processes()}"
         if begins is not None and (job.returncode == 0 or "pacxrun: site '" not in err):
             return f"exit status {job.returncode}, errors: {err}"
+        if "interrupted" in err.split("pacxrun: site '")[0]:
+            return f"links that break because of it are named before the site that failed: {err}"
         return None
     except subprocess.TimeoutExpired:
         return f"pacxrun has not ended: {processes()}"
