@@ -23,6 +23,7 @@
 #include "predefined.h"
 #include "progress.h"
 #include "schedule.h"
+#include "spread.h"
 #include "state.h"
 #include "wait.h"
 
@@ -83,25 +84,18 @@ static void fatal(const char *what)
 /* The world map comes from the out-daemon when all sites are there (its deadline ends the wait). */
 static void world_receive(void)
 {
+	struct px_spread map = { .bytes = NULL };
 	struct px_wait w;
-	MPI_Request req;
-	int len = 0, flag = 0;
-	uint8_t *bytes;
+	int rc;
 
 	px_wait_init(&w);
-	px_n.Ibcast(&len, 1, MPI_INT, px.map.out[0], px.map.relay, &req);
-	while (px_n.Test(&req, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && !flag)
+	while ((rc = px_spread_poll(&map, &px.map, px.map.out[0])) == 0)
 		px_wait_idle(&w);
-	bytes = len > 0 ? malloc((size_t)len) : NULL;
-	if (!bytes)
+	if (rc < 0)
 		fatal("no world map from the out-daemon");
-	px_n.Ibcast(bytes, len, MPI_BYTE, px.map.out[0], px.map.relay, &req);
-	flag = 0;
-	while (px_n.Test(&req, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && !flag)
-		px_wait_idle(&w);
-	if (px_world_get(bytes, (size_t)len, &px.world) < 0)
+	if (px_world_get(map.bytes, (size_t)map.len, &px.world) < 0)
 		fatal("the world map from the out-daemon is malformed; please report this");
-	free(bytes);
+	px_spread_fini(&map);
 }
 
 static void stdin_from_fifo(void)
