@@ -242,7 +242,7 @@ install: all
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' include/pacx.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/pacx.pc
 	install -m 644 $(MAN5) $(DESTDIR)$(PREFIX)/share/man/man5
 	install -m 644 $(MAN8) $(DESTDIR)$(PREFIX)/share/man/man8
-	install -m 644 README.md LICENSE libpacx/COVERAGE.md $(wildcard daemon/*.md) $(DESTDIR)$(PREFIX)/share/doc/pacx
+	install -m 644 README.md LICENSE libpacx/COVERAGE.md libpacx/TOOLS.md $(wildcard daemon/*.md) $(DESTDIR)$(PREFIX)/share/doc/pacx
 	install -m 644 $(wildcard hostfiles/*.yml hostfiles/*.pacx) $(DESTDIR)$(PREFIX)/share/doc/pacx/hostfiles
 
 clean:

@@ -252,7 +252,8 @@ static void env_make(const struct pxd_hosts *h, const struct pxd_plan_options *o
 	words_add(env, "PACX_PLAN=%s", plan);
 }
 
-/* preload_make: LD_PRELOAD=libpacx, followed by what the user preloads anyway. */
+/* preload_make: LD_PRELOAD=what the user preloads anyway, then libpacx: the MPI_X of another tool comes before ours, and its PMPI_X
+ * is ours. */
 static char *preload_make(const struct pxd_start *st, const char *lib)
 {
 	const char *more = st->remote || st->site->manual ? NULL : getenv("LD_PRELOAD");
@@ -261,8 +262,8 @@ static char *preload_make(const struct pxd_start *st, const char *lib)
 	for (int i = 0; i < st->site->nenv; i++)
 		if (strcmp(st->site->env[i].name, "LD_PRELOAD") == 0)
 			more = st->site->env[i].value;
-	if (asprintf(&out, "LD_PRELOAD=%s/libpacx-%s.so%s%s", lib, pxd_flavor_name(st->site->mpi),
-		    more && *more ? ":" : "", more ? more : "") < 0)
+	if (asprintf(&out, "LD_PRELOAD=%s%s%s/libpacx-%s.so", more ? more : "", more && *more ? ":" : "", lib,
+		    pxd_flavor_name(st->site->mpi)) < 0)
 		return NULL;
 	return out;
 }

@@ -115,8 +115,10 @@ static void print_names(const struct pxd_start *s, FILE *f)
 /* The daemon lies beside the library that is preloaded. */
 static void print_daemon(const struct pxd_start *s, FILE *f)
 {
-	const char *lib = strchr(s->preload, '=') + 1, *end = strstr(lib, "/libpacx-");
+	const char *lib = strrchr(s->preload, ':'), *end;
 
+	lib = lib ? lib + 1 : strchr(s->preload, '=') + 1;
+	end = strrchr(lib, '/');
 	fprintf(f, " %.*s/pacx/pacxd-%s", (int)(end ? end - lib : 0), lib, pxd_flavor_name(s->site->mpi));
 }
 

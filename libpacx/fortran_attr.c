@@ -2,7 +2,7 @@
  *
  * Both vendors' Fortran attr_{put,get}, comm_{set,get}_attr and win_get_attr call internals. Here they are exported under every
  * name a compiler may call. A user's attribute on MPI_COMM_WORLD goes to the communicator that stands for it; the
- * predefined ones are those of the C function. Called by Fortran code only; the real function is the next one of the same name.
+ * predefined ones are those of the C function. Called by Fortran code only; with no ierror by mpi_f08 programs.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -12,11 +12,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "attr.h"
 #include "bind.h"
 #include "comm_find.h"
 #include "err.h"
+#include "front.h"
+#include "loaded.h"
 #include "lock.h"
 #include "rma/win_attr.h"
 #include "rma/win_find.h"
@@ -26,22 +29,21 @@ typedef void put_fn(MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *ier
 typedef void get_fn(MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *flag, MPI_Fint *ierr);
 
 #ifdef OPEN_MPI
-static const char *const front[] = { "libmpi_mpifh.so.40", "libmpi_usempif08.so.40" };
+static const char *const libs[] = { "libmpi_mpifh.so.40", "libmpi_usempif08.so.40" };
 #else
-static const char *const front[] = { "libmpichfort.so.12", "libmpich.so.12" };
+static const char *const libs[] = { "libmpichfort.so.12", "libmpich.so.12" };
 #endif
 
-static void *next(const char *name)
+/* The vendor's function: first by its library, for the next one of that name may be another tool's, or none, if the Fortran library
+ * came with a private dlopen. */
+static void *vendors(const char *name)
 {
-	void *p = dlsym(RTLD_NEXT, name), *lib;
+	void *p = NULL, *lib;
 
-	/* A Fortran library that came with a private dlopen is not in the search order after us. */
-	for (size_t i = 0; !p && i < sizeof front / sizeof front[0]; i++) {
-		lib = dlopen(front[i], RTLD_NOLOAD | RTLD_LAZY);
-		if (lib)
-			p = dlsym(lib, name);
-	}
-	if (!p) {
+	for (size_t i = 0; !p && i < sizeof libs / sizeof libs[0]; i++)
+		if ((lib = dlopen(libs[i], RTLD_NOLOAD | RTLD_LAZY)))
+			p = px_vendor_find(lib, name);
+	if (!p && !(p = px_loaded_next((const void *)(uintptr_t)vendors, name))) {
 		px_log(PX_LOG_ERROR, "the MPI library's Fortran function %s is not loaded", name);
 		abort(); /* a Fortran program without its MPI library cannot have called us */
 	}
@@ -79,8 +81,10 @@ static bool predefined(int keyval)
 
 static void put(put_fn *real, MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *ierr)
 {
-	MPI_Fint c = *comm == fortran(MPI_COMM_WORLD) ? fortran(px_world_native) : *comm;
+	MPI_Fint c = *comm == fortran(MPI_COMM_WORLD) ? fortran(px_world_native) : *comm, nobody;
 
+	if (!ierr)
+		ierr = &nobody;
 	real(&c, keyval, value, ierr);
 	if (px_active && *ierr == MPI_SUCCESS) {
 		px_lock();
@@ -127,34 +131,46 @@ static void get(get_fn *real, bool aint, MPI_Fint *comm, MPI_Fint *keyval, void 
 {
 	MPI_Fint c = *comm == fortran(MPI_COMM_WORLD) ? fortran(px_world_native) : *comm;
 	int key = c_keyval(*keyval);
+	MPI_Fint nobody;
 
+	if (!ierr)
+		ierr = &nobody;
 	if (px_active && predefined(key))
 		*ierr = get_predefined(real, aint, *comm, key, value, flag);
 	else
 		real(&c, keyval, value, flag, ierr);
 }
 
-#define PUT(name)                                                                                            \
-	put_fn name;                                                                                         \
-	void name(MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *ierr)                             \
+/* own_X is libpacx's; X goes to another tool's function if one stands behind us (front.h), else to own_X. */
+#define ENTRY(name, type, ours, args, ...)                                                                   \
+	type name;                                                                                           \
+	static void own_##name args                                                                          \
 	{                                                                                                    \
-		static put_fn *real;                                                                         \
+		static type *real;                                                                           \
                                                                                                              \
 		if (!real)                                                                                   \
-			real = (put_fn *)(uintptr_t)next(#name);                                             \
-		put(real, comm, keyval, value, ierr);                                                        \
+			real = (type *)(uintptr_t)vendors(#name);                                            \
+		ours;                                                                                        \
+	}                                                                                                    \
+	void name args                                                                                       \
+	{                                                                                                    \
+		static type *to;                                                                             \
+                                                                                                             \
+		if (!to && !(to = (type *)px_front_tool(#name)))                                             \
+			to = own_##name;                                                                     \
+		to(__VA_ARGS__);                                                                             \
 	}
 
+#define PUT(name)                                                                                            \
+	ENTRY(name, put_fn, put(real, comm, keyval, value, ierr),                                            \
+		(MPI_Fint * comm, MPI_Fint * keyval, void *value, MPI_Fint *ierr), comm, keyval, value,      \
+		ierr)
 #define GET(name, aint)                                                                                      \
-	get_fn name;                                                                                         \
-	void name(MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *flag, MPI_Fint *ierr)             \
-	{                                                                                                    \
-		static get_fn *real;                                                                         \
-                                                                                                             \
-		if (!real)                                                                                   \
-			real = (get_fn *)(uintptr_t)next(#name);                                             \
-		get(real, aint, comm, keyval, value, flag, ierr);                                            \
-	}
+	ENTRY(name, get_fn, get(real, aint, comm, keyval, value, flag, ierr),                                \
+		(MPI_Fint * comm, MPI_Fint * keyval, void *value, MPI_Fint *flag, MPI_Fint *ierr), comm,     \
+		keyval, value, flag, ierr)
+#define GET_FINT(name) GET(name, false)
+#define GET_AINT(name) GET(name, true)
 
 /* Predefined attributes of our windows are not the vendor's; the user's are on the native window. */
 static void get_win(
@@ -162,8 +178,11 @@ static void get_win(
 {
 	bool ours = false;
 	struct px_win *w;
+	MPI_Fint nobody;
 	void *p;
 
+	if (!ierr)
+		ierr = &nobody;
 #ifdef OPEN_MPI
 	w = px_win_find(px_n.Win_f2c(*win));
 #else
@@ -186,42 +205,49 @@ static void get_win(
 }
 
 #define GET_WIN(name)                                                                                        \
-	get_fn name;                                                                                         \
-	void name(MPI_Fint *win, MPI_Fint *keyval, void *value, MPI_Fint *flag, MPI_Fint *ierr)              \
-	{                                                                                                    \
-		static get_fn *real;                                                                         \
-                                                                                                             \
-		if (!real)                                                                                   \
-			real = (get_fn *)(uintptr_t)next(#name);                                             \
-		get_win(real, win, keyval, value, flag, ierr);                                               \
-	}
+	ENTRY(name, get_fn, get_win(real, comm, keyval, value, flag, ierr),                                  \
+		(MPI_Fint * comm, MPI_Fint * keyval, void *value, MPI_Fint *flag, MPI_Fint *ierr), comm,     \
+		keyval, value, flag, ierr)
 
 #define ALL(X, lower, upper)                                                                                 \
 	X(mpi_##lower)                                                                                       \
 	X(mpi_##lower##_)                                                                                    \
 	X(mpi_##lower##__)                                                                                   \
 	X(MPI_##upper) X(pmpi_##lower) X(pmpi_##lower##_) X(pmpi_##lower##__) X(PMPI_##upper)
-#define GET_FINT(name) GET(name, false)
-#define GET_AINT(name) GET(name, true)
 
-ALL(PUT, attr_put, ATTR_PUT)
-ALL(PUT, comm_set_attr, COMM_SET_ATTR)
-ALL(GET_FINT, attr_get, ATTR_GET)
-ALL(GET_AINT, comm_get_attr, COMM_GET_ATTR)
-ALL(GET_WIN, win_get_attr, WIN_GET_ATTR)
-
-/* What the mpi_f08 modules call. */
+/* The last ones are what the mpi_f08 modules call. */
 #ifdef OPEN_MPI
-PUT(ompi_attr_put_f)
-PUT(ompi_comm_set_attr_f)
-GET_FINT(ompi_attr_get_f)
-GET_AINT(ompi_comm_get_attr_f)
-GET_WIN(ompi_win_get_attr_f)
+#define F08(P, GF, GA, GW)                                                                                   \
+	P(ompi_attr_put_f)                                                                                   \
+	P(ompi_comm_set_attr_f) GF(ompi_attr_get_f) GA(ompi_comm_get_attr_f) GW(ompi_win_get_attr_f)
 #else
-PUT(mpi_comm_set_attr_f08_)
-GET_AINT(mpi_comm_get_attr_f08_)
-PUT(pmpir_comm_set_attr_f08_)
-GET_AINT(pmpir_comm_get_attr_f08_)
-GET_WIN(mpi_win_get_attr_f08_)
-GET_WIN(pmpir_win_get_attr_f08_)
+#define F08(P, GF, GA, GW)                                                                                   \
+	P(mpi_comm_set_attr_f08_)                                                                            \
+	P(pmpir_comm_set_attr_f08_)                                                                          \
+	GA(mpi_comm_get_attr_f08_)                                                                           \
+	GA(pmpir_comm_get_attr_f08_) GW(mpi_win_get_attr_f08_) GW(pmpir_win_get_attr_f08_)
 #endif
+#define NAMES(P, GF, GA, GW)                                                                                 \
+	ALL(P, attr_put, ATTR_PUT)                                                                           \
+	ALL(P, comm_set_attr, COMM_SET_ATTR)                                                                 \
+	ALL(GF, attr_get, ATTR_GET)                                                                          \
+	ALL(GA, comm_get_attr, COMM_GET_ATTR)                                                                \
+	ALL(GW, win_get_attr, WIN_GET_ATTR)                                                                  \
+	F08(P, GF, GA, GW)
+NAMES(PUT, GET_FINT, GET_AINT, GET_WIN)
+
+px_any_fn *px_fortran_own(const char *name)
+{
+#define ROW(n) { #n, (px_any_fn *)own_##n },
+	static const struct {
+		const char *name;
+		px_any_fn *own;
+	} names[] = { NAMES(ROW, ROW, ROW, ROW) };
+
+	if (!strstr(name, "attr") && !strstr(name, "ATTR"))
+		return NULL;
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (strcmp(name, names[i].name) == 0)
+			return names[i].own;
+	return NULL;
+}

@@ -17,7 +17,9 @@
 #include "channel.h"
 #include "comm.h"
 #include "datatype.h"
+#include "environ.h"
 #include "err.h"
+#include "init.h"
 #include "leave.h"
 #include "lock.h"
 #include "predefined.h"
@@ -31,37 +33,23 @@
 
 struct px_state px;
 
-static int env_int(const char *a, const char *b, int otherwise)
-{
-	const char *v = getenv(a);
-
-	if (!v)
-		v = getenv(b);
-	return v ? atoi(v) : otherwise;
-}
-
 /* Single-executable start: the launcher started the application in the place of the daemons, too.
  * The daemons' ranks become pacxd here, before the native MPI_Init. */
 static void become_daemon(void)
 {
-	const char *form = getenv("PACX_FORM"), *order = getenv("PACX_DAEMONS");
-	int rank = env_int("OMPI_COMM_WORLD_RANK", "PMI_RANK", -1);
-	int size = env_int("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", -1);
-	int daemons = 2 * env_int("PACX_GATEWAYS", "PACX_GATEWAYS", 1);
-	bool first = order && strcmp(order, "first") == 0;
 	char path[4096];
 	char *argv[] = { "pacxd", NULL };
 	Dl_info self;
 	const char *slash;
 
-	if (!form || strcmp(form, "single") != 0)
+	if (!px_environ.single)
 		return;
-	if (rank < 0 || size < 0) {
+	if (px_environ.rank < 0 || px_environ.size < 0) {
 		px_log(PX_LOG_ERROR, "this launcher tells no rank before MPI_Init; start the daemons with "
 				     "{pacxd} in the start command");
 		_exit(1);
 	}
-	if (first ? rank >= daemons : rank < size - daemons)
+	if (!px_environ_is_daemon())
 		return;
 	if (!dladdr((void *)(uintptr_t)become_daemon, &self) || !(slash = strrchr(self.dli_fname, '/')))
 		self.dli_fname = "./", slash = self.dli_fname + 1;
@@ -69,8 +57,8 @@ static void become_daemon(void)
 		self.dli_fname);
 	unsetenv("LD_PRELOAD");
 	execv(path, argv);
-	px_log(PX_LOG_ERROR, "rank %d should be a daemon but %s cannot be executed: %s", rank, path,
-		strerror(errno));
+	px_log(PX_LOG_ERROR, "rank %d should be a daemon but %s cannot be executed: %s", px_environ.rank,
+		path, strerror(errno));
 	_exit(1);
 }
 
@@ -100,7 +88,7 @@ static void world_receive(void)
 
 static void stdin_from_fifo(void)
 {
-	const char *path = getenv("PACX_STDIN");
+	const char *path = px_environ.stdin_path;
 	int fd;
 
 	if (!path || px.grank != 0)
@@ -149,25 +137,14 @@ static void world_make(void)
 		fatal("cannot learn the programs of the job");
 }
 
-/* The job's key is the daemons' affair. */
-static void key_forget(void)
-{
-	char *key = getenv("PACX_KEY");
-
-	if (key)
-		memset(key, 0, strlen(key));
-	unsetenv("PACX_KEY");
-}
-
 static void start(pid_t parent, bool threaded)
 {
 	char who[96];
 
-	snprintf(who, sizeof who, "pacx[%s]", getenv("PACX_SITE"));
+	snprintf(who, sizeof who, "pacx[%s]", px_environ.site);
 	px_log_init(who, PX_LOG_INFO);
 	px_leave_watch();
 	px_vendor_seal();
-	key_forget();
 	/* The launcher's process on this node is our parent: when it dies nobody is left to end us. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
@@ -183,6 +160,18 @@ static void start(pid_t parent, bool threaded)
 	world_make();
 	px_progress_open(threaded);
 	stdin_from_fifo();
+	px_environ_clean();
+}
+
+void px_give_up(const char *why)
+{
+	px_log(PX_LOG_ERROR, "%s; ending the job", why);
+	if (px.on)
+		px_channel_abort(1, why);
+	/* Nothing is initialised yet, and hydra ends a job only when a rank dies of a signal. */
+	signal(SIGTERM, SIG_DFL);
+	raise(SIGTERM);
+	_exit(1);
 }
 
 /* Is this process part of a PACX job? A program of another MPI than its site's cannot go on: the calls that libpacx
@@ -194,19 +183,17 @@ static bool under_pacx(void)
 #else
 	static const char other[] = "libmpi.so.40", its[] = "openmpi";
 #endif
-	const char *site = getenv("PACX_SITE");
+	char why[300];
 
-	if (!site || !*site)
+	px_environ_read();
+	if (!px_active)
 		return false;
 	if (dlopen(other, RTLD_NOLOAD | RTLD_LAZY)) {
-		px_log(PX_LOG_ERROR,
+		snprintf(why, sizeof why,
 			"site %s: this program is linked with %s but the site runs " PX_VENDOR
 			"; say mpi: %s for the site",
-			site, its, its);
-		/* Nothing is initialised yet, and hydra ends a job only when a rank dies of a signal. */
-		signal(SIGTERM, SIG_DFL);
-		raise(SIGTERM);
-		_exit(1);
+			px_environ.site, its, its);
+		px_give_up(why);
 	}
 	return px_vendor_load() == PX_OK;
 }
@@ -265,7 +252,7 @@ static void report(void)
 	char json[PX_INLINE_MAX];
 	size_t len = 0;
 
-	if (!getenv("PACX_STATS"))
+	if (!px_environ.stats)
 		return;
 	for (int i = 0; i < PX_COLL_COUNT; i++) {
 		mine[2 * i] = px_coll_stat[i].messages;

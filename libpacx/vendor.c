@@ -1,7 +1,9 @@
 /* vendor.c: see vendor.h.
  *
  * Design. The vendor library is found by asking the dynamic linker for the object that is already loaded
- * (RTLD_NOLOAD): dlsym on that handle searches the library and what it depends on, never us. px_vendor_seal
+ * (RTLD_NOLOAD): dlsym on that handle searches the library and what it depends on, never us. That happens when the
+ * first function of px_n is called, be it in a constructor of a library that is initialised before this one: px_n starts
+ * full of functions that load and then call what has taken their place. px_vendor_seal
  * repairs the other direction: the vendor's own calls of public names, which the dynamic linker has bound to us,
  * are bound back. The Fortran, C++ and Java front ends are not sealed: their calls are the application's.
  */
@@ -11,8 +13,6 @@
 #include "vendor.h"
 
 #include <dlfcn.h>
-#include <elf.h>
-#include <link.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,10 +24,11 @@
 
 #include "err.h"
 #include "hello.h"
+#include "loaded.h"
 
-struct px_native px_n;
+#include "vendor_first.h" /* px_n, full of functions that load first */
 
-static void *vendor;
+static void *vendor; /* set when px_n is complete */
 
 static const char *const libs[] = {
 #ifdef OPEN_MPI
@@ -44,17 +45,30 @@ static const char *const libs[] = {
 static const char *const names[] = { PX_NATIVE_NAMES(X) };
 #undef X
 
+void *px_vendor_find(void *handle, const char *name)
+{
+	static void *(*real)(void *, const char *);
+
+	if (!real)
+		real = (void *(*)(void *, const char *))(uintptr_t)px_loaded_next(
+			(const void *)(uintptr_t)px_vendor_find, "dlsym");
+	return real(handle, name);
+}
+
+/* No lock, on purpose: it may be called within dlopen, whose lock another thread that waits for ours would want. Two
+ * threads at once do the same twice. */
 int px_vendor_load(void)
 {
+	void *lib = NULL;
 	void **table = (void **)(void *)&px_n; /* nothing but function pointers, in the order of names[] */
 	char full[128];
 	unsigned missing = 0;
 
 	if (vendor)
 		return PX_OK;
-	for (size_t i = 0; i < sizeof libs / sizeof libs[0] && !vendor; i++)
-		vendor = dlopen(libs[i], RTLD_NOLOAD | RTLD_LAZY);
-	if (!vendor) {
+	for (size_t i = 0; i < sizeof libs / sizeof libs[0] && !lib; i++)
+		lib = dlopen(libs[i], RTLD_NOLOAD | RTLD_LAZY);
+	if (!lib) {
 		px_log(PX_LOG_ERROR,
 			"no " PX_VENDOR " library (%s) is loaded in this process; "
 			"use the libpacx of the MPI the program is linked with",
@@ -62,13 +76,16 @@ int px_vendor_load(void)
 		return PX_EMPI;
 	}
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		void *f;
+
 		full[0] = 'P';
 		strcpy(full + 1, "MPI_");
 		strncat(full, names[i], sizeof full - 6);
-		table[i] = dlsym(vendor, full);
-		if (!table[i])
-			table[i] = dlsym(vendor, full + 1);
-		missing += !table[i];
+		f = px_vendor_find(lib, full);
+		if (!f)
+			f = px_vendor_find(lib, full + 1);
+		__atomic_store_n(&table[i], f, __ATOMIC_RELEASE);
+		missing += !f;
 	}
 	/* Handle conversions are macros in some mpi.h; only what cannot be missing is an error. */
 	if (!px_n.Init || !px_n.Send || !px_n.Finalize) {
@@ -80,25 +97,45 @@ int px_vendor_load(void)
 	}
 	if (missing)
 		px_log(PX_LOG_DEBUG, "%u functions of mpi.h are not in the " PX_VENDOR " library", missing);
+	__atomic_store_n(&vendor, lib, __ATOMIC_RELEASE);
 	return PX_OK;
 }
 
-/* Is this loaded object part of the vendor's MPI, and not one of its language front ends? */
-static bool is_vendor(const char *path)
+void px_vendor_first(void)
 {
-	static const char *const front[] = { "libmpi_", "libmpichfort", "libmpichcxx", "libmpichf90",
-		"libmpifort", "libmpicxx" };
-	static const char *const own[] = { "libmpi.so", "libmpich.so", "mca_", "libopen-", "libmca_" };
+	if (px_vendor_load() < 0)
+		abort(); /* nothing works without it; it has said why */
+}
+
+void *px_vendor_symbol(const char *name)
+{
+	return px_vendor_load() < 0 ? NULL : px_vendor_find(vendor, name);
+}
+
+static bool begins(const char *path, const char *const prefix[])
+{
 	const char *base = strrchr(path, '/');
 
 	base = base ? base + 1 : path;
-	for (size_t i = 0; i < sizeof front / sizeof front[0]; i++)
-		if (strncmp(base, front[i], strlen(front[i])) == 0)
-			return false;
-	for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
-		if (strncmp(base, own[i], strlen(own[i])) == 0)
+	for (; *prefix; prefix++)
+		if (strncmp(base, *prefix, strlen(*prefix)) == 0)
 			return true;
 	return false;
+}
+
+bool px_vendor_front(const char *path)
+{
+	static const char *const front[] = { "libmpi_", "libmpichfort", "libmpichcxx", "libmpichf90",
+		"libmpifort", "libmpicxx", NULL };
+
+	return begins(path, front);
+}
+
+bool px_vendor_owns(const char *path)
+{
+	static const char *const own[] = { "libmpi.so", "libmpich.so", "mca_", "libopen-", "libmca_", NULL };
+
+	return begins(path, own);
 }
 
 /* MPICH's Fortran MPI-IO lies inside libmpich.so and calls MPI_File_X (never PMPI_): that is the application calling.
@@ -127,14 +164,7 @@ static void patch(void **slot, void *to, const ElfW(Phdr) * relro, ElfW(Addr) ba
 		mprotect(start, page, PROT_READ);
 }
 
-struct object {
-	ElfW(Addr) base;
-	const ElfW(Sym) * sym;
-	const char *str;
-	const ElfW(Phdr) * relro;
-};
-
-static void fix(const struct object *o, const ElfW(Rela) * rela, size_t bytes)
+static void fix(const struct px_loaded *o, const ElfW(Rela) * rela, size_t bytes)
 {
 	for (size_t i = 0; i < bytes / sizeof *rela; i++) {
 		unsigned type = (unsigned)ELF64_R_TYPE(rela[i].r_info);
@@ -153,7 +183,7 @@ static void fix(const struct object *o, const ElfW(Rela) * rela, size_t bytes)
 		if ((strncmp(name, "MPI_", 4) != 0 && strncmp(name, "PMPI_", 5) != 0) ||
 			is_front_end_call(name))
 			continue;
-		to = dlsym(vendor, name);
+		to = px_vendor_symbol(name);
 		if (to && *slot != to)
 			patch(slot, to, o->relro, o->base);
 	}
@@ -161,49 +191,16 @@ static void fix(const struct object *o, const ElfW(Rela) * rela, size_t bytes)
 
 static int seal_object(struct dl_phdr_info *info, size_t size, void *arg)
 {
-	struct object o = { .base = info->dlpi_addr };
-	const ElfW(Dyn) *dyn = NULL;
-	const ElfW(Rela) *plt = NULL, *rela = NULL;
-	size_t plt_bytes = 0, rela_bytes = 0;
+	struct px_loaded o;
 
 	(void)size;
 	(void)arg;
-	if (!info->dlpi_name || !is_vendor(info->dlpi_name))
+	if (!info->dlpi_name || !px_vendor_owns(info->dlpi_name) || !px_loaded_read(info, &o))
 		return 0;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-			dyn = (const ElfW(Dyn) *)(o.base + info->dlpi_phdr[i].p_vaddr);
-		else if (info->dlpi_phdr[i].p_type == PT_GNU_RELRO)
-			o.relro = &info->dlpi_phdr[i];
-	}
-	for (; dyn && dyn->d_tag != DT_NULL; dyn++) {
-		switch (dyn->d_tag) {
-		case DT_SYMTAB:
-			o.sym = (const ElfW(Sym) *)dyn->d_un.d_ptr;
-			break;
-		case DT_STRTAB:
-			o.str = (const char *)dyn->d_un.d_ptr;
-			break;
-		case DT_JMPREL:
-			plt = (const ElfW(Rela) *)dyn->d_un.d_ptr;
-			break;
-		case DT_PLTRELSZ:
-			plt_bytes = dyn->d_un.d_val;
-			break;
-		case DT_RELA:
-			rela = (const ElfW(Rela) *)dyn->d_un.d_ptr;
-			break;
-		case DT_RELASZ:
-			rela_bytes = dyn->d_un.d_val;
-			break;
-		}
-	}
-	if (!o.sym || !o.str)
-		return 0;
-	if (plt)
-		fix(&o, plt, plt_bytes);
-	if (rela)
-		fix(&o, rela, rela_bytes);
+	if (o.plt)
+		fix(&o, o.plt, o.plt_bytes);
+	if (o.rela)
+		fix(&o, o.rela, o.rela_bytes);
 	return 0;
 }
 

@@ -3,7 +3,8 @@
  * px_n is a table with one pointer per function of the vendor's mpi.h, named without the MPI_
  * prefix: px_n.Send(buf, ...). It is generated (struct px_native in vendor_table.h) from mpicc -E.
  * px_vendor_load fills it from the vendor library itself by dlsym on its own handle, so that our
- * exported MPI_ and PMPI_ symbols are never found. In pacxd, which exports none, it is the same.
+ * exported MPI_ and PMPI_ symbols are never found; until then each pointer leads to a function that calls it. So px_n
+ * is good at any time, from the first constructor to the last destructor. In pacxd it is the same.
  */
 #ifndef PX_VENDOR_H
 #define PX_VENDOR_H
@@ -17,6 +18,16 @@ extern struct px_native px_n;
 
 /* px_vendor_load: idempotent; 0 or PX_EMPI after logging what could not be loaded. */
 int px_vendor_load(void);
+/* px_vendor_first: px_vendor_load, or abort; what the functions with which px_n starts call. */
+void px_vendor_first(void);
+/* px_vendor_find: dlsym itself, not the one that libpacx puts in front of it for the program. */
+void *px_vendor_find(void *handle, const char *name);
+/* px_vendor_symbol: the vendor library's own function of that full name (MPI_X or PMPI_X), or NULL. */
+void *px_vendor_symbol(const char *name);
+/* px_vendor_owns: is an object of that path part of an MPI library of any vendor? px_vendor_front: is it a front end of one, for
+ * Fortran, C++ or Java, whose calls are the application's? */
+bool px_vendor_owns(const char *path);
+bool px_vendor_front(const char *path);
 /* px_vendor_seal: point the vendor library's own calls of public MPI names back at itself
  * (rewrites its JUMP_SLOT and GLOB_DAT entries), so that it never enters libpacx. Call after
  * loading, after native Init, and after anything that loads vendor components (File_open). */

@@ -6,8 +6,8 @@
 
 Checks: every MPI_ function of each mpi.h (hidden and exported-only ones included) has exactly one row; no row is
 stale; every row of class `own` has its body px_<Name> in the built library; the library exports every function that
-is not `native`, as MPI_ and PMPI_, and nothing but MPI_, PMPI_, their Fortran twins, pacx_, MPICHX_ (and UCX's
-progress function for MPICH).
+is not `native`, as MPI_ and PMPI_, and nothing but MPI_, PMPI_, their Fortran twins, pacx_, MPICHX_, the
+functions of dlsym_hook.c (and UCX's progress function for MPICH).
 """
 import os
 import re
@@ -17,7 +17,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
-from gen_bindings import ROOT, fortran_names, leave_names, lookup, prototypes, read_api  # noqa: E402
+from gen_bindings import ROOT, dlsym_names, fortran_names, leave_names, lookup, prototypes, read_api  # noqa: E402
 
 VENDORS = {"openmpi": "libmpi.so.40", "mpich": "libmpich.so.12"}
 
@@ -53,7 +53,7 @@ def functions(vendor):
 def check_library(path, vendor, api, funcs, errors):
     dynamic = symbols(path, "-D")
     local = symbols(path)
-    allowed = set(fortran_names()) | set(leave_names()) | ({"ucp_worker_progress"} if vendor == "mpich" else set())
+    allowed = set(fortran_names()) | set(leave_names()) | set(dlsym_names()) | ({"ucp_worker_progress"} if vendor == "mpich" else set())
     for name, f in sorted(funcs.items()):
         row = lookup(api, name, funcs)
         if not row or not f:

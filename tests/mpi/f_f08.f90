@@ -209,10 +209,14 @@
       call MPI_Comm_create_keyval(copyfn, deletefn, key, extra, ierr)
       val = 1000 + me
       call MPI_Comm_set_attr(MPI_COMM_WORLD, key, val, ierr)
-      call MPI_Comm_set_attr(half, key, val + 5, ierr)
+      call MPI_Comm_set_attr(half, key, val + 5)
       val = 0
-      call MPI_Comm_get_attr(MPI_COMM_WORLD, key, val, flag, ierr)
+      call MPI_Comm_get_attr(MPI_COMM_WORLD, key, val, flag)
       call check(flag .and. val == 1000 + me, 71)
+      call MPI_Comm_get_attr(half, key, val, flag)
+      call check(flag .and. val == 1005 + me, 79)
+      call MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, val, flag)
+      call check(flag .and. val >= 32767, 70)
       call MPI_Comm_get_attr(MPI_COMM_SELF, key, val, flag, ierr)
       call check(.not. flag, 72)
       call MPI_Comm_dup(MPI_COMM_WORLD, dup, ierr)

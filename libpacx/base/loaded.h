@@ -1,0 +1,36 @@
+/* loaded.h: what the dynamic linker has loaded, read from its own tables.
+ *
+ * For whoever may not ask dlsym: because dlsym itself is what is looked for (libpacx stands in front of it), or because
+ * the answer has to come from one object alone and not from those that it needs. Allocates nothing, takes no lock but
+ * the linker's, works from the first constructor on. Objects are in the order in which symbols are searched.
+ */
+#ifndef PX_LOADED_H
+#define PX_LOADED_H
+
+#include <elf.h>
+#include <link.h>
+#include <stddef.h>
+
+/* The dynamic section of one loaded object; what it does not have is NULL or 0. */
+struct px_loaded {
+	ElfW(Addr) base;
+	const char *path;
+	const ElfW(Sym) * sym;
+	const char *str;
+	const uint32_t *gnu_hash;
+	const uint32_t *hash;
+	const ElfW(Rela) * plt, *rela;
+	size_t plt_bytes, rela_bytes;
+	const ElfW(Phdr) * relro;
+};
+
+/* px_loaded_read: false for an object without symbols. */
+int px_loaded_read(const struct dl_phdr_info *info, struct px_loaded *o);
+/* px_loaded_symbol: the address of the function or variable `name` that o itself defines, or NULL. */
+void *px_loaded_symbol(const struct px_loaded *o, const char *name);
+/* px_loaded_next: the first definition of name in the objects after the one in which the address `from` lies. */
+void *px_loaded_next(const void *from, const char *name);
+/* px_loaded_before: was the object of address a loaded before that of b? False if they are the same or unknown. */
+int px_loaded_before(const void *a, const void *b);
+
+#endif

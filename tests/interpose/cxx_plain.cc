@@ -1,0 +1,14 @@
+// cxx_plain.cc - C++ with the C binding, linked with the C++ wrapper.
+#include <iostream>
+#include <mpi.h>
+
+int main(int argc, char **argv)
+{
+	int rank, size;
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	std::cout << "plain rank " << rank << " of " << size << "\n" << std::flush;
+	MPI_Finalize();
+	return 0;
+}
