@@ -165,6 +165,7 @@ struct px_win {
 	int holders;               /* locks granted here; -1: exclusive */
 	struct px_rma_peer *waits; /* for a lock here, in order */
 	bool fenced, lock_all;
+	bool nocheck; /* lock_all locks nothing: MPI_MODE_NOCHECK */
 	uint64_t ops;                             /* since the last fence: then MPI_Win_lock is too early */
 	int *started, nstarted, *posted, nposted; /* comm ranks; n = -1: no epoch */
 };

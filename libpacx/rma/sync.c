@@ -227,7 +227,6 @@ int px_Win_lock(int type, int rank, int assert, struct px_win *w)
 {
 	int rc;
 
-	(void)assert; /* a LOCK that nobody contests costs no time */
 	if (type != MPI_LOCK_EXCLUSIVE && type != MPI_LOCK_SHARED)
 		return px_win_raise(w, MPI_ERR_LOCKTYPE);
 	if (rank == MPI_PROC_NULL)
@@ -237,6 +236,8 @@ int px_Win_lock(int type, int rank, int assert, struct px_win *w)
 	if (w->peer[rank].locked || !may_begin(w))
 		return px_win_raise(w, MPI_ERR_RMA_SYNC);
 	w->peer[rank].locked = true;
+	if (assert & MPI_MODE_NOCHECK)
+		return MPI_SUCCESS; /* if somebody holds it all the same we do not wait: programs rely on that */
 	if (rank == w->c->rank)
 		rc = lock_self(w, type == MPI_LOCK_EXCLUSIVE);
 	else
@@ -246,7 +247,7 @@ int px_Win_lock(int type, int rank, int assert, struct px_win *w)
 
 int px_Win_unlock(int rank, struct px_win *w)
 {
-	int rc, failed;
+	int rc = MPI_SUCCESS, failed;
 
 	if (rank == MPI_PROC_NULL)
 		return MPI_SUCCESS;
@@ -254,7 +255,10 @@ int px_Win_unlock(int rank, struct px_win *w)
 		return px_win_raise(w, MPI_ERR_RANK);
 	if (!w->peer[rank].locked)
 		return px_win_raise(w, MPI_ERR_RMA_SYNC);
-	rc = unlock_send(w, rank);
+	if (w->peer[rank].lock_sent)
+		rc = unlock_send(w, rank);
+	else if (w->peer[rank].dirty)
+		rc = px_rma_flush_ask(w, rank);
 	px_rma_until(settled(&w->peer[rank]));
 	w->peer[rank].locked = false;
 	failed = px_rma_failed(w, rank);
@@ -264,11 +268,11 @@ int px_Win_unlock(int rank, struct px_win *w)
 /* Only the own memory is locked here; others when they are reached first. */
 int px_Win_lock_all(int assert, struct px_win *w)
 {
-	(void)assert;
 	if (any_lock(w) || !may_begin(w))
 		return px_win_raise(w, MPI_ERR_RMA_SYNC);
 	w->lock_all = true;
-	return lock_self(w, false);
+	w->nocheck = assert &MPI_MODE_NOCHECK;
+	return w->nocheck ? MPI_SUCCESS : lock_self(w, false);
 }
 
 int px_Win_unlock_all(struct px_win *w)
@@ -292,7 +296,7 @@ int px_rma_may_reach(struct px_win *w, int target)
 	if (p->locked || p->target)
 		return MPI_SUCCESS;
 	if (w->lock_all)
-		return p->lock_sent ? MPI_SUCCESS : lock_send(w, target, false);
+		return p->lock_sent || w->nocheck ? MPI_SUCCESS : lock_send(w, target, false);
 	if (!w->fenced)
 		return px_win_raise(w, MPI_ERR_RMA_SYNC);
 	w->ops++;

@@ -91,6 +91,14 @@ static void flushes(int *v)
 	int back;
 
 	clear();
+	MPI_Win_lock_all(MPI_MODE_NOCHECK, win);
+	MPI_Barrier(MPI_COMM_WORLD);
+	put_all(v, 2);
+	MPI_Win_flush_all(win);
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Win_sync(win);
+	check_all(2);
+	MPI_Win_unlock_all(win);
 	MPI_Barrier(MPI_COMM_WORLD);
 	MPI_Win_lock_all(0, win);
 	put_all(v, 5);
