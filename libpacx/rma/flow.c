@@ -166,7 +166,7 @@ static void reply(struct px_win *w, int dst, enum px_rma_error error, const stru
 		fatal("cannot answer an operation on a window");
 }
 
-void px_rma_get_done(struct px_win *w, struct px_rma_get *g, int error)
+void px_rma_get_done(struct px_win *w, int peer, struct px_rma_get *g, int error)
 {
 	if (error != MPI_SUCCESS && g->user)
 		g->user->error = error;
@@ -174,6 +174,7 @@ void px_rma_get_done(struct px_win *w, struct px_rma_get *g, int error)
 		g->user->done = true;
 	px_req_drop_types(&g->r);
 	w->gets--;
+	w->peer[peer].answers--;
 	free(g);
 }
 
@@ -201,7 +202,7 @@ static void on_reply(struct px_win *w, struct px_rma_in *in, const struct px_rma
 	} else {
 		rc = px_type_unpack(data, h->bytes, g->r.buf, g->r.count, g->r.type);
 	}
-	px_rma_get_done(w, g, rc);
+	px_rma_get_done(w, in->src, g, rc);
 }
 
 static void on_response(
@@ -363,7 +364,7 @@ static void received(struct px_win *w, struct px_rma_in *in)
 		return;
 	}
 	if (in->get) {
-		px_rma_get_done(w, in->get, r->error);
+		px_rma_get_done(w, in->src, in->get, r->error);
 	} else {
 		struct px_rma_head h = head_get(in->head);
 

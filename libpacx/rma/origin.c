@@ -211,6 +211,7 @@ static int expect(struct op *o)
 	g->user = o->user;
 	*p->gets_end = g;
 	p->gets_end = &g->next;
+	p->answers++;
 	o->w->gets++;
 	return MPI_SUCCESS;
 }

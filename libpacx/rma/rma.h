@@ -127,13 +127,14 @@ struct px_rma_peer {
 	struct px_rma_in in[PX_RMA_FLOWS];
 	uint64_t sent; /* operations since the last fence */
 	unsigned unmarked;
-	unsigned acks; /* asked for, not there */
-	unsigned outs; /* messages to it that have not left */
-	bool dirty;    /* operations since the last FLUSH */
-	struct px_rma_get *gets, **gets_end;
-	enum px_rma_error error;  /* of an operation of ours, for the next call that completes */
-	enum px_rma_error failed; /* of an operation of its, for the next ACK */
-	uint64_t size;            /* of its part of the window */
+	unsigned acks;                       /* asked for, not there */
+	unsigned outs;                       /* messages to it that have not left */
+	unsigned answers;                    /* that we wait for, those that are arriving included */
+	bool dirty;                          /* operations since the last FLUSH */
+	struct px_rma_get *gets, **gets_end; /* whose answers have not begun */
+	enum px_rma_error error;             /* of an operation of ours, for the next call that completes */
+	enum px_rma_error failed;            /* of an operation of its, for the next ACK */
+	uint64_t size;                       /* of its part of the window */
 	int64_t disp_unit;
 	/* Passive target: we at it. */
 	bool locked;    /* by MPI_Win_lock */
@@ -165,7 +166,7 @@ struct px_win {
 	int holders;               /* locks granted here; -1: exclusive */
 	struct px_rma_peer *waits; /* for a lock here, in order */
 	bool fenced, lock_all;
-	bool nocheck; /* lock_all locks nothing: MPI_MODE_NOCHECK */
+	bool nocheck;                             /* lock_all locks nothing: MPI_MODE_NOCHECK */
 	uint64_t ops;                             /* since the last fence: then MPI_Win_lock is too early */
 	int *started, nstarted, *posted, nposted; /* comm ranks; n = -1: no epoch */
 };
@@ -200,7 +201,7 @@ bool px_rma_serve(struct px_server *server);
 void px_rma_flows_init(struct px_win *w);
 void px_rma_flows_fini(struct px_win *w);
 /* px_rma_get_done: the answer is there; g is freed. */
-void px_rma_get_done(struct px_win *w, struct px_rma_get *g, int error);
+void px_rma_get_done(struct px_win *w, int peer, struct px_rma_get *g, int error);
 /* px_rma_until: wait, with progress, until the condition holds. */
 #define px_rma_until(condition)                                                                              \
 	do {                                                                                                 \

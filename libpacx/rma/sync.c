@@ -24,12 +24,12 @@ static int say(struct px_win *w, int rank, enum px_rma_flow flow, enum px_rma_ki
 /* Everything asked of this rank is done and answered. */
 static bool settled(const struct px_rma_peer *p)
 {
-	return p->acks == 0 && p->outs == 0 && !p->gets;
+	return p->acks == 0 && p->outs == 0 && p->answers == 0;
 }
 
 static bool gone(const struct px_rma_peer *p)
 {
-	return p->outs == 0 && !p->gets;
+	return p->outs == 0 && p->answers == 0;
 }
 
 /* Flush. */

@@ -275,6 +275,16 @@ static void big(void)
 			was += prev() * 7 + block / 4 * BLOCK + in;
 		bad += a[i] != was;
 	}
+	MPI_Win_fence(MPI_MODE_NOSUCCEED, w);
+	/* local completion: all of the answer is there */
+	MPI_Win_lock(MPI_LOCK_SHARED, next(), 0, w);
+	for (int k = 0; k < 3; k++) {
+		back[0] = back[BIG / 3 - 1] = -1;
+		MPI_Get(back, BIG / 3, MPI_INT, next(), 0, BIG / 3, MPI_INT, w);
+		MPI_Win_flush_local(next(), w);
+		bad += back[0] != chk_rank * 7 || back[BIG / 3 - 1] == -1;
+	}
+	MPI_Win_unlock(next(), w);
 	CHECK_EQ(bad, 0);
 	MPI_Type_free(&every);
 	MPI_Win_free(&w);
