@@ -2,7 +2,7 @@
 #
 #   make                 libraries, daemons, pacxrun, pacxctl
 #   make check           build and run every test that fits CI's time
-#   make check-long      the long forms: big messages, all ScaLAPACK tests, 100,000 messages per vendor pair
+#   make check-long      the long forms: big messages, all ScaLAPACK tests, Global Arrays and coarrays, 100,000 messages per vendor pair
 #   make bench           figures of the relay, each next to a reference measured in the same run
 #   make bench-link      figures of links, loopback and emulated wide area (root); PART=3 or 1,2: some of them (tests/bench/link.py)
 #   make bench-codec     ratio and speed of the codecs on kinds of data
