@@ -56,7 +56,7 @@ WIRE   = $(wildcard libpacx/wire/*.c)
 LIB    = $(wildcard libpacx/*.c libpacx/coll/*.c libpacx/io/*.c libpacx/rma/*.c)
 # What pacxd shares with libpacx beyond the two lowest floors.
 ATTACH = libpacx/vendor.c libpacx/attach_roles.c libpacx/spread.c libpacx/yield_hook.c
-HOSTS  = $(wildcard daemon/hostfile*.c)
+HOSTS  = daemon/address.c $(wildcard daemon/hostfile*.c)
 RUN    = $(addprefix daemon/,pacxrun.c plan.c plan_print.c plan_key.c quote.c elf_flavor.c launch.c start_env.c muster.c output.c records.c json.c descend.c guard.c feeder.c key.c)
 DISPATCH = daemon/pacxd_dispatch.c daemon/relay.c daemon/relay_end.c daemon/relay_who.c
 # What the relay shares with the daemons.

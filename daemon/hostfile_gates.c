@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "address.h"
 #include "hostfile_keys.h"
 
 static int gate_host(struct pxd_reader *r, const struct pxd_node *v, void *object)
@@ -84,11 +85,6 @@ static bool text_set(char **p, const char *text)
 	if (!*p)
 		*p = strdup(text);
 	return *p != NULL;
-}
-
-static bool host_is_loopback(const char *host)
-{
-	return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
 }
 
 /* One gateway of the job, for sorting. */
@@ -177,7 +173,7 @@ static int port_default(const struct pxd_site *s, const struct pxd_gateway *g, i
 {
 	if (s->has_port)
 		return s->port ? s->port + gates_before(s, g) : 0;
-	if (!s->listen || (!fixed && host_is_loopback(g->host)))
+	if (!s->listen || (!fixed && pxd_is_loopback(g->host)))
 		return 0;
 	return PXD_PORT_DEFAULT + same;
 }

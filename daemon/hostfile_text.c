@@ -135,11 +135,16 @@ int pxd_value_host(const struct pxd_text *t, struct pxd_mark at, const char *v, 
 {
 	char show[PXD_SHOW];
 	size_t n = strlen(v);
+	const char *h = v;
 
-	if (n == 0 || n > HOST_MAX || v[0] == '-' || v[0] == '.' ||
-		strspn(v, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:%-") != n)
+	if (n > 2 && v[0] == '[' && v[n - 1] == ']' && memchr(v, ':', n)) { /* an IPv6 address as in URLs */
+		h++;
+		n -= 2;
+	}
+	if (n == 0 || n > HOST_MAX || h[0] == '-' || h[0] == '.' ||
+		strspn(h, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:%-") < n)
 		return pxd_text_fail(t, at, "a host name or an IP address", "%s", pxd_text_show(v, show));
-	*out = strdup(v);
+	*out = strndup(h, n);
 	return *out ? 0 : pxd_text_nomem(t);
 }
 

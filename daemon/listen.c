@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "address.h"
 #include "conn.h"
 #include "err.h"
 #include "handoff.h"
@@ -403,8 +404,9 @@ int pxd_listen_open(struct pxd_listen *l)
 	const struct pxd_gateway *g = &d->hosts->sites[d->self].gateways[d->gateway];
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV },
 			*list = NULL;
-	char port[12];
+	char port[12], addr[NI_MAXHOST];
 	int rc, good = 0, bad = 0;
+	bool misled;
 
 	snprintf(port, sizeof port, "%d", g->bind_port);
 	rc = getaddrinfo(g->bind_host, port, &hints, &list);
@@ -428,7 +430,14 @@ int pxd_listen_open(struct pxd_listen *l)
 		else
 			bad = rc;
 	}
+	misled = good && pxd_misled(d->hosts, d->self, g->bind_host, list, addr);
 	freeaddrinfo(list);
+	if (misled)
+		px_log(PX_LOG_WARN,
+			"%s is %s here, by /etc/hosts: the daemon listens where nobody on another machine "
+			"can reach it; say "
+			"bind: 0.0.0.0 for site %s, or give %s its own address in /etc/hosts",
+			g->bind_host, addr, pxd_site_name(d, d->self), g->bind_host);
 	if (good)
 		return PX_OK;
 	pxd_fail(d, PXD_EXIT_CONFIG, "cannot listen on %s port %d: %s; %s", g->bind_host, g->bind_port,

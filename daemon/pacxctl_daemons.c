@@ -182,7 +182,7 @@ static int daemon_member(void *arg, const char *key, size_t nkey, const char *v,
 		NUMBER(pxd_daemon, "gateway", gateway),
 		NUMBER(pxd_daemon, "pid", pid),
 		NUMBER(pxd_daemon, "uptime_s", uptime_s),
-		NUMBER(pxd_daemon, "rss_bytes", rss),
+		NUMBER(pxd_daemon, "anon_bytes", memory),
 		NUMBER(pxd_daemon, "buffer_bytes", buffer),
 		NUMBER(pxd_daemon, "buffer_used", used),
 	};

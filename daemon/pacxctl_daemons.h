@@ -17,7 +17,7 @@ struct pxd_daemon_link {
 
 struct pxd_daemon {
 	char job[PX_JOB_MAX + 1], site[PX_NAME_MAX + 1], role[8], version[40];
-	double gateway, pid, uptime_s, rss, buffer, used;
+	double gateway, pid, uptime_s, memory /* anonymous */, buffer, used;
 	int nlinks;
 	struct pxd_daemon_link *links;
 	char *text; /* the JSON object */

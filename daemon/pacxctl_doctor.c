@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "address.h"
 #include "base/err.h"
 #include "pacxctl.h"
 #include "pacxctl_way.h"
@@ -46,12 +47,14 @@ static int listen_one(const struct addrinfo *a)
 }
 
 /* listen_check: the hop before all others: the site's own port. */
-static void listen_check(struct doctor *d, const struct pxd_site *s, int gateway)
+static void listen_check(struct doctor *d, const struct pxd_hosts *h, int self, int gateway)
 {
+	const struct pxd_site *s = &h->sites[self];
 	const struct pxd_gateway *g = &s->gateways[gateway];
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV },
 			*list = NULL;
-	char port[12], text[512], todo[200];
+	char port[12], text[NI_MAXHOST + 512], todo[700], addr[NI_MAXHOST];
+	bool misled;
 	int rc, e;
 
 	if (g->bind_port == 0) {
@@ -67,7 +70,17 @@ static void listen_check(struct doctor *d, const struct pxd_site *s, int gateway
 		return;
 	}
 	e = listen_one(list);
+	misled = pxd_misled(h, self, g->bind_host, list, addr);
 	freeaddrinfo(list);
+	if (misled) {
+		snprintf(text, sizeof text, "%s is %s here, by /etc/hosts: no other machine can reach that",
+			g->bind_host, addr);
+		snprintf(todo, sizeof todo,
+			"say bind: 0.0.0.0 for site %s, or give %s its own address in /etc/hosts", s->name,
+			g->bind_host);
+		say(d, "listen", false, text, todo);
+		return;
+	}
 	snprintf(text, sizeof text, "%s port %d%s", g->bind_host, g->bind_port,
 		e == 0            ? " is free for the daemon"
 		: e == EADDRINUSE ? " is in use: by the job, pacxctl answer or another program"
@@ -112,7 +125,7 @@ static void site_check(struct doctor *d, struct pxd_ctl *c, int self)
 
 	for (int g = 0; g < s->ngateways && s->listen; g++) {
 		snprintf(d->way, sizeof d->way, s->ngateways > 1 ? "%s/%d" : "%s", s->name, g);
-		listen_check(d, s, g);
+		listen_check(d, c->h, self, g);
 	}
 	snprintf(d->way, sizeof d->way, "%s", s->name);
 	if (pxd_ctl_tls(c, self, &tls, &keyed, why, sizeof why) < 0) {

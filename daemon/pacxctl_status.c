@@ -13,13 +13,13 @@ static void print_daemons(const struct pxd_daemons *d, int from, int to)
 	printf("%-24s %7s %8s %9s %21s  %s\n", "DAEMON", "PID", "UP", "MEMORY", "BUFFER", "VERSION");
 	for (int i = from; i < to; i++) {
 		const struct pxd_daemon *x = &d->list[i];
-		char name[PX_NAME_MAX + 32], up[16], rss[16], used[16], all[16], buffer[40];
+		char name[PX_NAME_MAX + 32], up[16], memory[16], used[16], all[16], buffer[40];
 
 		snprintf(name, sizeof name, "%s:%s/%.0f", x->site, x->role, x->gateway);
 		snprintf(buffer, sizeof buffer, "%s of %s", pxd_memory_text(x->used, used),
 			pxd_memory_text(x->buffer, all));
 		printf("%-24s %7.0f %8s %9s %21s  %s\n", name, x->pid, pxd_time_text(x->uptime_s, up),
-			pxd_memory_text(x->rss, rss), buffer, x->version);
+			pxd_memory_text(x->memory, memory), buffer, x->version);
 	}
 }
 

@@ -212,14 +212,15 @@ static void show(
 		line(s, "%-22s %-11s %9s %21s", "DAEMON", "PID", "MEMORY", "BUFFER");
 		for (int k = 0; k < now->n; k++) {
 			const struct pxd_daemon *x = &now->list[k];
-			char name[PX_NAME_MAX + 32], rss[16], used[16], all[16], buffer[40];
+			char name[PX_NAME_MAX + 32], memory[16], used[16], all[16], buffer[40];
 
 			if (strcmp(x->job, job) != 0)
 				continue;
 			snprintf(name, sizeof name, "%s:%s/%.0f", x->site, x->role, x->gateway);
 			snprintf(buffer, sizeof buffer, "%s of %s", pxd_memory_text(x->used, used),
 				pxd_memory_text(x->buffer, all));
-			line(s, "%-22s %-11.0f %9s %21s", name, x->pid, pxd_memory_text(x->rss, rss), buffer);
+			line(s, "%-22s %-11.0f %9s %21s", name, x->pid, pxd_memory_text(x->memory, memory),
+				buffer);
 		}
 	}
 	if (now->n == 0)

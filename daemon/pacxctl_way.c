@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "address.h"
 #include "err.h"
 #include "frame.h" /* PX_PROTOCOL_VERSION */
 #include "hostfile_text.h"
@@ -127,7 +128,7 @@ static struct addrinfo *resolve(struct pxd_way *w, const struct target *t)
 	struct addrinfo *list = NULL;
 	struct timespec end;
 	pthread_t thread;
-	char text[200] = "";
+	char text[200] = "", addr[NI_MAXHOST];
 	int rc = 0, n = 0;
 	bool done = false;
 
@@ -171,6 +172,16 @@ static struct addrinfo *resolve(struct pxd_way *w, const struct target *t)
 
 		getnameinfo(a->ai_addr, a->ai_addrlen, name, sizeof name, NULL, 0, NI_NUMERICHOST);
 		snprintf(text + at, sizeof text - at, "%s%s", n ? ", " : "", name);
+	}
+	if (strcmp(t->host, w->ctl->h->sites[w->peer].gateways[w->gateway].host) == 0 &&
+		pxd_misled(w->ctl->h, w->peer, t->host, list, addr)) {
+		because(w, "%s is %s here: that is this machine itself, by its /etc/hosts", t->host, addr);
+		bad(w, PX_EIO, "name",
+			"give %s the address of the other machine in /etc/hosts here, or write "
+			"that address to host: in the hostfile",
+			t->host);
+		freeaddrinfo(list);
+		return NULL;
 	}
 	good(w, "name", "%s is %s", t->host, text);
 	return list;
@@ -231,7 +242,7 @@ static int connect_one(const struct pxd_way *w, const struct addrinfo *a)
 static int connect_failed(struct pxd_way *w, const struct target *t, int e, const char *who)
 {
 	const struct pxd_site *s = &w->ctl->h->sites[w->peer];
-	char ask[300];
+	char ask[PXD_HOSTPORT + 20], place[PXD_HOSTPORT];
 
 	switch (e) {
 	case ECONNREFUSED:
@@ -239,7 +250,7 @@ static int connect_failed(struct pxd_way *w, const struct target *t, int e, cons
 		if (strcmp(who, "gateway") == 0)
 			snprintf(ask, sizeof ask, "pacxctl answer -f %s --site %s", w->ctl->h->file, s->name);
 		else if (strcmp(who, "relay") == 0)
-			snprintf(ask, sizeof ask, "pacxd --relay %s:%d", t->host, t->port);
+			snprintf(ask, sizeof ask, "pacxd --relay %s", pxd_hostport(t->host, t->port, place));
 		else
 			return bad(
 				w, PX_EIO, "connect", "correct proxy: in the hostfile, or start the proxy");

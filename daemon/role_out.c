@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "address.h"
 #include "conn.h"
 #include "conn_dial.h"
 #include "err.h"
@@ -62,6 +63,7 @@ static void missing_list(struct out *o, bool early, char *text, size_t cap)
 	for (int i = 0; i < d->hosts->nsites && n + 1 < cap; i++) {
 		const struct pxd_site *s = &d->hosts->sites[i];
 		const struct pxd_dial *dial;
+		char place[PXD_HOSTPORT];
 
 		if (i == d->self || o->path[i].ever_up)
 			continue;
@@ -70,8 +72,8 @@ static void missing_list(struct out *o, bool early, char *text, size_t cap)
 			n += (size_t)snprintf(
 				text + n, cap - n, "%s%s (it has to dial us)", n ? ", " : "", s->name);
 		else
-			n += (size_t)snprintf(text + n, cap - n, "%s%s at %s:%d (%s)", n ? ", " : "", s->name,
-				dial->host, dial->port,
+			n += (size_t)snprintf(text + n, cap - n, "%s%s at %s (%s)", n ? ", " : "", s->name,
+				pxd_hostport(dial->host, dial->port, place),
 				!dial->why[0] || (early && strstr(dial->why, "Connection refused"))
 					? "not up yet"
 					: dial->why);

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "address.h"
 #include "buf.h"
 #include "err.h"
 #include "wait.h"
@@ -228,8 +229,10 @@ size_t pxd_via_want(const struct pxd_via *v)
 
 static int fail(struct pxd_via *v, int rc, char *why, size_t cap, const char *text)
 {
+	char proxy[PXD_HOSTPORT];
+
 	v->step = FAILED;
-	snprintf(why, cap, "the proxy %s:%d %s", v->proxy->host, v->proxy->port, text);
+	snprintf(why, cap, "the proxy %s %s", pxd_hostport(v->proxy->host, v->proxy->port, proxy), text);
 	return rc;
 }
 

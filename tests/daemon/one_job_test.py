@@ -39,7 +39,7 @@ int main(int argc, char **argv)
 			_exit(0);
 		if (vfork() == 0)
 			execl("/bin/true", "true", (char *)NULL);
-		if (execv("/nonexistent/program", none) == 0 || system("exit 0") != 0)
+		if (execv("/dev/null/program", none) == 0 || system("exit 0") != 0)
 			return 1;
 		while (wait(NULL) > 0)
 			;

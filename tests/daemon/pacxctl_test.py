@@ -217,7 +217,7 @@ def keygen_makes_a_secret_file_once():
 def usage_errors_are_2_and_say_why():
     hosts()
     for args, part in (([], "usage: pacxctl"), (["statsu"], "the nearest is 'status'"), (["doctor"], "doctor needs -f HOSTFILE"),
-                       (["doctor", "-f", "/nonexistent"], "cannot open the hostfile"),
+                       (["doctor", "-f", "missing.yml"], "cannot open the hostfile"),
                        (["doctor", "-f", "hosts.yml", "--site", "up"], "--site: found 'up', expected the name of a site in hosts.yml"),
                        (["doctor", "-f", "hosts.yml", "--timeout", "x"], "--timeout: found 'x', expected a duration"),
                        (["doctor", "-f", "hosts.yml", "x"], "found 'x', expected options only"),
@@ -616,7 +616,7 @@ class Daemons:
                 "retained_bytes": 2 << 20, "reconnects": 2, "rate_Bps": 1e6,
                 "codec": {"zstd+shuffle": {"segments": 9, "in": 300, "out": 100, "ns": 5}, "lz4": {"in": 100, "out": 60}}}
         return json.dumps({"pid": 4711, "job": job, "site": site, "role": role, "gateway": 0, "version": "0.1.0", "uptime_s": 3700,
-                           "rss_bytes": 45 << 20, "buffer_bytes": 256 << 20, "buffer_used": 3 << 20, "links": [link]}) + "\n"
+                           "anon_bytes": 45 << 20, "buffer_bytes": 256 << 20, "buffer_used": 3 << 20, "links": [link]}) + "\n"
 
     def __enter__(self):
         return self

@@ -21,6 +21,8 @@ BUILD = os.path.abspath(os.environ.get("PACX_BUILD", "build"))
 PACXRUN = BUILD + "/bin/pacxrun"
 LABEL = BUILD + "/lib/pacx/pacxlabel"
 TESTS = []
+EMPTY = tempfile.TemporaryDirectory()
+MISSING = EMPTY.name + "/missing"
 for name in [n for n in os.environ if n.startswith("PACX_")]:
     del os.environ[name]
 os.environ["PACX_RECORDS"] = "no"  # nobody here is a daemon
@@ -135,7 +137,7 @@ def site_that_ends_early_with_0_disturbs_nobody():
 
 @test
 def missing_command_is_127():
-    job = Job(["/nonexistent/mpirun"]).end()
+    job = Job([MISSING + "/mpirun"]).end()
     equal(job.p.returncode, 127)
 
 
@@ -169,10 +171,11 @@ def stdin_from_a_terminal_goes_to_rank_0():
 
 @test
 def stdin_reaches_rank_0_through_a_fifo_where_the_launcher_cannot():
-    job = Job(['cat "$PACX_STDIN"; cat', "cat"], "--daemons", "first", "--mpi", "mpich",
+    job = Job(['echo "fifo $PACX_STDIN" >&2; cat "$PACX_STDIN"; cat', "cat"], "--daemons", "first", "--mpi", "mpich",
               stdin=subprocess.PIPE).end(input="x\n" * 50000)
     equal((job.p.returncode, job.out), (0, "x\n" * 50000))
-    equal([d for d in os.listdir("/tmp") if d.startswith("pacxrun-")], [])
+    fifo = re.search(r"^fifo (.+)$", job.err, re.M)[1]
+    equal((os.path.exists(fifo), os.path.exists(os.path.dirname(fifo))), (False, False))
 
 
 @test
@@ -409,7 +412,7 @@ def label(*program, stdin="", **env):
 def label_keeps_status_input_and_long_lines():
     equal(label("/bin/sh", "-c", "exit 9").returncode, 9)
     equal(label("/bin/sh", "-c", "kill -USR1 $$").returncode, -signal.SIGUSR1)
-    equal(label("/nonexistent").returncode, 127)
+    equal(label(MISSING).returncode, 127)
     equal(label("cat", stdin="a\nb").stdout, "[x 5] a\n[x 5] b\n")
     long = "y" * 300000
     equal(label("cat", stdin=long + "\nz\n").stdout, f"[x 5] {long}\n[x 5] z\n")
@@ -501,12 +504,12 @@ def usage_errors_are_2_and_say_why():
                        (("-n", "1+1", "--form", "x", "true"), "--form: found 'x', expected mpmd or single"),
                        (("-n", "1+1", "--timeout", "5", "true"), "--timeout: found '5', expected a duration"),
                        (("-n", "1+1"), "no program"),
-                       (("-n", "1+1", "--mpi", "openmpi", "/nonexistent/prog"), "cannot run the program '/nonexistent/prog': No such file"),
+                       (("-n", "1+1", "--mpi", "openmpi", MISSING + "/prog"), f"cannot run the program '{MISSING}/prog': No such file"),
                        (("-n", "1+1", "--mpi", "openmpi", "/usr"), "cannot run the program '/usr': it is a directory"),
                        (("-n", "1+1", "--mpi", "openmpi", "/etc/passwd"), "'/etc/passwd': it is not executable (chmod +x"),
                        (("-n", "1+1", "--mpi", "openmpi", "nosuchprog"), "there is no such program in PATH"),
                        (("-n", "1+1", "--site", "up", "true"), "--site: found 'up', expected the name of a site"),
-                       (("-f", "/nonexistent.yml", "true"), "/nonexistent.yml: cannot open the hostfile"),
+                       (("-f", MISSING + ".yml", "true"), MISSING + ".yml: cannot open the hostfile"),
                        (("-f", "/", "true"), "/: found a directory, expected a hostfile"),
                        (("--nosuch",), "see pacxrun --help")):
         r = pacxrun(*args)
@@ -574,13 +577,13 @@ def key_of_one_start_by_hand_has_to_be_given():
 
 @test
 def check_prints_the_plan_and_starts_nothing():
-    r = hostfile("job: melt\nsites:\n  - {name: a, host: h1, port: 5, ranks: 2, mpi: mpich, start: 'touch /tmp/x; ssh h1 {app}'}\n"
+    r = hostfile("job: melt\nsites:\n  - {name: a, host: h1, port: 5, ranks: 2, mpi: mpich, start: 'touch " + MISSING + "; ssh h1 {app}'}\n"
                  "  - {name: b, host: h2, port: 6, ranks: 3, mpi: openmpi, start: manual}\n" + PLAIN, "--check", "--", "prog", "a b")
     equal((r.returncode, r.stderr), (0, ""))
     for part in ("job: melt\n", "ranks: 5 on 2 sites\n", "site a: ranks 0-1, MPICH, daemons last, single executable\n",
                  "others dial h1 port 5\n", "site b: ranks 2-4, Open MPI", "start: by hand\n"):
         contains(r.stdout, part)
-    equal(os.path.exists("/tmp/x"), False)
+    equal(os.path.exists(MISSING), False)
 
 
 @test

@@ -233,7 +233,7 @@ def a_cut_side_cuts_the_other():
 
 def memory(pid):
     with open(f"/proc/{pid}/status") as f:
-        return int(re.search(r"VmRSS:\s+(\d+)", f.read())[1])
+        return int(re.search(r"RssAnon:\s+(\d+)", f.read())[1])
 
 
 def a_reader_that_stops_holds_back_its_writer_only():

@@ -9,6 +9,7 @@ import os
 import random
 import re
 import socket
+import stat
 import struct
 import subprocess
 import sys
@@ -148,7 +149,11 @@ def key_is_not_shown(mpi, *options):
         assert status == 0, text
         seen_where_it_belongs_only(key, j, text)
         for f in glob.glob("/tmp/*") + glob.glob("/tmp/pacx*/*") + glob.glob("/dev/shm/*"):
-            if os.path.isfile(f) and os.path.getmtime(f) > time.time() - 60 and os.path.getsize(f) < 1 << 20:
+            try:
+                st = os.stat(f)
+            except OSError:
+                continue  # somebody else's, gone meanwhile
+            if stat.S_ISREG(st.st_mode) and st.st_mtime > time.time() - 60 and st.st_size < 1 << 20:
                 assert key not in read(f), f"the key is in {f}"
 
 

@@ -1,6 +1,7 @@
 /* The hostfile: what is accepted and what it means, and the exact words of every error. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "test.h"
 
@@ -689,6 +690,7 @@ TEST(job_id_depends_on_what_makes_the_job)
 
 TEST(environment_gives_plan_site_and_job)
 {
+	char missing[] = "/tmp/pacx-hostfile-XXXXXX", text[160];
 	struct pxd_hosts *h = NULL;
 	int self = -1;
 
@@ -697,9 +699,11 @@ TEST(environment_gives_plan_site_and_job)
 	unsetenv("PACX_SITE");
 	unsetenv("PACX_JOB");
 	CHECK_INT(pxd_hosts_from_env(&h, &self, why, sizeof why), PX_ECONF);
-	setenv("PACX_HOSTFILE", "/nonexistent/hosts.yml", 1);
+	REQUIRE(mkdtemp(missing) && rmdir(missing) == 0);
+	setenv("PACX_HOSTFILE", missing, 1);
 	CHECK_INT(pxd_hosts_from_env(&h, &self, why, sizeof why), PX_EIO);
-	CHECK_STR(why, "/nonexistent/hosts.yml: cannot open the hostfile: No such file or directory");
+	snprintf(text, sizeof text, "%s: cannot open the hostfile: No such file or directory", missing);
+	CHECK_STR(why, text);
 	setenv("PACX_PLAN", "sites: [{name: a, ranks: 1, port: 5}, {name: b, ranks: 1, port: 6}]", 1);
 	CHECK_INT(pxd_hosts_from_env(&h, &self, why, sizeof why), PX_ESITE);
 	CHECK_STR(why, "PACX_SITE is not set; set it to the name of this site in PACX_PLAN");

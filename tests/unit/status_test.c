@@ -211,7 +211,7 @@ TEST(the_socket_of_a_killed_daemon_is_replaced)
 TEST(a_directory_that_others_can_reach_is_refused)
 {
 	static struct pxd_status s;
-	char why[256] = "", got[256], expected[256];
+	char why[256] = "", got[256], expected[256], missing[256];
 	uv_loop_t loop;
 	int fd;
 
@@ -231,7 +231,8 @@ TEST(a_directory_that_others_can_reach_is_refused)
 	close(fd);
 	CHECK_INT(pxd_rundir_make(got, sizeof got, why, sizeof why), PX_ECONF);
 	unlink(dir);
-	setenv("PACX_RUN_DIR", "/nonexistent/dir", 1);
+	snprintf(missing, sizeof missing, "%s/dir", dir); /* which has just gone */
+	setenv("PACX_RUN_DIR", missing, 1);
 	CHECK_INT(pxd_rundir_make(got, sizeof got, why, sizeof why), PX_EIO);
 	CHECK_INT(pxd_status_open(&s, &loop, "x", make_short, "{}"), PX_EIO);
 	CHECK_INT(pxd_rundir_place(0, got, sizeof got, why, sizeof why), PX_EINVAL);
