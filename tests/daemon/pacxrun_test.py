@@ -370,7 +370,7 @@ def link_and_buffer_are_options_of_local_runs():
     p = subprocess.run([*run, "--link", "streams: 4, compress: zstd:3", "--link", "streams: 8, dial: right", "--buffer", "64MiB",
                         "--", "true"], capture_output=True, text=True, timeout=20)
     equal(p.returncode, 0, p.stderr)
-    contains(p.stdout, '"buffer: 67108864B}], links: [{default: , streams: 8, compress: "zstd:3", dial: "right"}]'[1:])
+    contains(p.stdout, '"buffer: 67108864B}], files: shared, links: [{default: , streams: 8, compress: "zstd:3", dial: "right"}]'[1:])
     contains(p.stdout, "links: default\n  streams: 8, compress: zstd:3, security: tls, reconnect: 60s, dial: right\n")
     for options, error in (
             (["--link", "streams: x"], "--link: found 'x', expected auto, or a number of streams from 1 to 64"),
