@@ -77,6 +77,8 @@ void px_raise_fatal(MPI_Errhandler handler, int code)
 {
 	if (px.on && ends_the_job(handler))
 		end_job(code, NULL);
+	if (handler != MPI_ERRORS_RETURN && !ends_the_job(handler))
+		px_n.Errhandler_free(&handler);
 }
 
 int px_raise(struct px_comm *c, int code, const char *fmt, ...)

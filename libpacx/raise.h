@@ -23,8 +23,8 @@ int px_raise_type(struct px_comm *c);
 int px_raise_memory(struct px_comm *c);
 /* px_raise_as: the text has been found earlier; NULL: the vendor's for the class. */
 int px_raise_as(struct px_comm *c, int code, const char *text);
-/* px_raise_fatal: end the job if this handler does so, with the vendor's text for the class. For errors of files, whose handlers are not a
- * communicator's. */
+/* px_raise_fatal: end the job if this handler does so, with the vendor's text for the class. For errors of files and windows, whose
+ * handlers are not a communicator's. The handler is as a get_errhandler has given it, and is released here. */
 void px_raise_fatal(MPI_Errhandler handler, int code);
 
 /* px_unsupported: raise "MPI_X is not supported on a communicator that spans sites". */
