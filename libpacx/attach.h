@@ -32,7 +32,7 @@
 #define PX_TAG_UP    1
 #define PX_TAG_DOWN  2
 #define PX_TAG_DONE  3
-#define PX_TAG_HERE  4  /* on the native MPI_COMM_WORLD, empty */
+#define PX_TAG_HERE  4 /* on the native MPI_COMM_WORLD, empty */
 #define PX_TAG_WORLD 5
 #define PX_TAG_DATA  16 /* and above, up to PX_TAG_DATA + PX_TAG_COUNT - 1 */
 #define PX_TAG_COUNT (1 << 20)
