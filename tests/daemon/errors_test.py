@@ -7,8 +7,8 @@ function, the argument and its value, and with the class of the vendor as status
 import os
 import re
 import subprocess
-import sys
 
+import sites
 from sites import BUILD, ROOT, flavors
 
 # case -> what rank 0 is told, after its own name; the last rank of 2+2 is 3
@@ -102,17 +102,8 @@ def main():
              for f in have]
     if len(have) == 2:
         tests += [(t.__name__, t) for t in (vendors_constants_are_hinted_at, documented_constants_are_those_of_the_vendors)]
-    print(f"1..{len(tests)}")
-    bad = 0
-    for name, t in tests:
-        try:
-            t()
-            print(f"ok {name}", flush=True)
-        except (AssertionError, subprocess.TimeoutExpired) as e:
-            bad += 1
-            print(f"  {e}\nnot ok {name}", flush=True)
-    return 1 if bad else 0
+    sites.run(tests)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 
+import sites
 from sites import BUILD, flavors
 
 TMP = tempfile.TemporaryDirectory()
@@ -96,16 +97,7 @@ def main():
     if subprocess.run([*UNSHARE, "mount", "--bind", "/etc/hosts", "/etc/hosts"], stderr=subprocess.DEVNULL).returncode:
         print("no mount namespaces here")
         return 77
-    print(f"1..{len(tests)}")
-    bad = 0
-    for t in tests:
-        try:
-            t()
-            print(f"ok {t.__name__}", flush=True)
-        except (AssertionError, subprocess.TimeoutExpired) as e:
-            bad += 1
-            print(f"  {e}\nnot ok {t.__name__}", flush=True)
-    return 1 if bad else 0
+    sites.run([(t.__name__, t) for t in tests])
 
 
 if __name__ == "__main__":

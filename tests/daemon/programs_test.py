@@ -5,9 +5,9 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 
+import sites
 from sites import BUILD, flavors
 
 LINE = re.compile(r"^rank (\d+) appnum (\d+) of (\d+) universe (\d+) global (\d+) host none io any$", re.M)
@@ -87,17 +87,8 @@ def several_programs_at_a_site_daemons_first():
 def main():
     tests = [one_program_is_one_number_whatever_its_vendor, a_program_per_site_has_a_number_each, other_arguments_are_another_program,
              several_programs_at_a_site_daemons_last, several_programs_at_a_site_daemons_first]
-    print(f"1..{len(tests)}")
-    bad = 0
-    for t in tests:
-        try:
-            t()
-            print(f"ok {t.__name__}", flush=True)
-        except (AssertionError, subprocess.TimeoutExpired) as e:
-            bad += 1
-            print(f"  {e}\nnot ok {t.__name__}", flush=True)
-    return 1 if bad else 0
+    sites.run([(t.__name__, t) for t in tests])
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
