@@ -81,6 +81,9 @@ $(B)/obj/plain/%.o: %.c
 	$(if $(V),,@echo "  CC      $<")
 	$(Q)$(CC) $(CFLAGS) -c $< -o $@
 
+# A sanitizer's runtime asks our dlsym for libc's functions before anything instrumented may run.
+$(B)/obj/plain/libpacx/base/loaded.o $(foreach v,$(VENDORS),$(B)/obj/$(v)/libpacx/dlsym_hook.o): SANFLAGS =
+
 $(B)/bin/pacxrun: $(call plain,$(RUN) $(HOSTS) $(BASE) $(WIRE))
 $(B)/bin/pacxctl: $(call plain,$(CTL) $(CTL_USES) $(HOSTS) $(BASE) $(WIRE))
 $(B)/bin/pacxd: $(call plain,$(DISPATCH) $(DISPATCH_USES) $(BASE) $(WIRE))

@@ -53,7 +53,7 @@ static void *real(void **cache, const char *name)
 	void *f = __atomic_load_n(cache, __ATOMIC_RELAXED);
 
 	if (!f) {
-		f = px_loaded_next((const void *)(uintptr_t)real, name);
+		f = px_loaded_behind(name);
 		__atomic_store_n(cache, f, __ATOMIC_RELAXED);
 	}
 	return f;
@@ -62,10 +62,15 @@ static void *real(void **cache, const char *name)
 static void *sym, *opens, *mopens;
 #define REAL(type, cache, name) ((type *)(uintptr_t)real(&(cache), name))
 
+/* own: libpacx's own function of that name. All other names leave by the first test, before anything is called. */
 static px_any_fn *own(const char *name)
 {
-	px_any_fn *f = px_front_own(name);
+	const char *n = name + (*name == 'P' || *name == 'p' || *name == 'o');
+	px_any_fn *f;
 
+	if ((n[0] != 'M' || n[1] != 'P' || n[2] != 'I') && (n[0] != 'm' || n[1] != 'p' || n[2] != 'i'))
+		return NULL;
+	f = px_front_own(name);
 	return f ? f : px_fortran_own(name);
 }
 

@@ -43,7 +43,7 @@ static void *vendors(const char *name)
 	for (size_t i = 0; !p && i < sizeof libs / sizeof libs[0]; i++)
 		if ((lib = dlopen(libs[i], RTLD_NOLOAD | RTLD_LAZY)))
 			p = px_vendor_find(lib, name);
-	if (!p && !(p = px_loaded_next((const void *)(uintptr_t)vendors, name))) {
+	if (!p && !(p = px_loaded_behind(name))) {
 		px_log(PX_LOG_ERROR, "the MPI library's Fortran function %s is not loaded", name);
 		abort(); /* a Fortran program without its MPI library cannot have called us */
 	}

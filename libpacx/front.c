@@ -16,7 +16,7 @@
 
 px_any_fn *px_front_tool(const char *name)
 {
-	void *next = px_loaded_next((const void *)(uintptr_t)px_front_tool, name);
+	void *next = px_loaded_behind(name);
 	Dl_info where;
 
 	/* The vendor's own, or that of another MPI which the program is wrongly linked with: not a tool. */

@@ -50,8 +50,7 @@ void *px_vendor_find(void *handle, const char *name)
 	static void *(*real)(void *, const char *);
 
 	if (!real)
-		real = (void *(*)(void *, const char *))(uintptr_t)px_loaded_next(
-			(const void *)(uintptr_t)px_vendor_find, "dlsym");
+		real = (void *(*)(void *, const char *))(uintptr_t)px_loaded_behind("dlsym");
 	return real(handle, name);
 }
 

@@ -9,7 +9,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
 /* glibc has added the base to the pointers of most objects, but not of those it may not write to (vdso). */
 static const void *place(const struct px_loaded *o, ElfW(Addr) ptr)
@@ -17,17 +16,15 @@ static const void *place(const struct px_loaded *o, ElfW(Addr) ptr)
 	return (const void *)(ptr < o->base ? ptr + o->base : ptr);
 }
 
-int px_loaded_read(const struct dl_phdr_info *info, struct px_loaded *o)
+static bool equal(const char *a, const char *b)
 {
-	const ElfW(Dyn) *dyn = NULL;
+	while (*a && *a == *b)
+		a++, b++;
+	return *a == *b;
+}
 
-	*o = (struct px_loaded){ .base = info->dlpi_addr, .path = info->dlpi_name ? info->dlpi_name : "" };
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-			dyn = (const ElfW(Dyn) *)(o->base + info->dlpi_phdr[i].p_vaddr);
-		else if (info->dlpi_phdr[i].p_type == PT_GNU_RELRO)
-			o->relro = &info->dlpi_phdr[i];
-	}
+static bool dynamic_read(const ElfW(Dyn) * dyn, struct px_loaded *o)
+{
 	for (; dyn && dyn->d_tag != DT_NULL; dyn++) {
 		switch (dyn->d_tag) {
 		case DT_SYMTAB:
@@ -59,12 +56,26 @@ int px_loaded_read(const struct dl_phdr_info *info, struct px_loaded *o)
 	return o->sym && o->str;
 }
 
+int px_loaded_read(const struct dl_phdr_info *info, struct px_loaded *o)
+{
+	const ElfW(Dyn) *dyn = NULL;
+
+	*o = (struct px_loaded){ .base = info->dlpi_addr, .path = info->dlpi_name ? info->dlpi_name : "" };
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+			dyn = (const ElfW(Dyn) *)(o->base + info->dlpi_phdr[i].p_vaddr);
+		else if (info->dlpi_phdr[i].p_type == PT_GNU_RELRO)
+			o->relro = &info->dlpi_phdr[i];
+	}
+	return dynamic_read(dyn, o);
+}
+
 static void *defined(const struct px_loaded *o, const ElfW(Sym) * s, const char *name)
 {
 	unsigned type = ELF64_ST_TYPE(s->st_info), bind = ELF64_ST_BIND(s->st_info);
 
 	if (s->st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_OBJECT && type != STT_NOTYPE) ||
-		(bind != STB_GLOBAL && bind != STB_WEAK) || strcmp(o->str + s->st_name, name) != 0)
+		(bind != STB_GLOBAL && bind != STB_WEAK) || !equal(o->str + s->st_name, name))
 		return NULL;
 	return (void *)(o->base + s->st_value);
 }
@@ -99,6 +110,22 @@ void *px_loaded_symbol(const struct px_loaded *o, const char *name)
 	for (uint32_t i = 0; o->hash && i < o->hash[1] && !found;
 		i++) /* seldom; its chains are not worth code */
 		found = defined(o, &o->sym[i], name);
+	return found;
+}
+
+void *px_loaded_behind(const char *name)
+{
+	const struct link_map *m = _r_debug.r_map;
+	void *found = NULL;
+
+	while (m && m->l_ld != _DYNAMIC)
+		m = m->l_next;
+	while (m && !found && (m = m->l_next)) {
+		struct px_loaded o = { .base = m->l_addr, .path = m->l_name };
+
+		if (dynamic_read(m->l_ld, &o))
+			found = px_loaded_symbol(&o, name);
+	}
 	return found;
 }
 

@@ -24,10 +24,13 @@ struct px_loaded {
 	const ElfW(Phdr) * relro;
 };
 
-/* px_loaded_read: false for an object without symbols. */
+/* px_loaded_read: 0 for an object without symbols. */
 int px_loaded_read(const struct dl_phdr_info *info, struct px_loaded *o);
 /* px_loaded_symbol: the address of the function or variable `name` that o itself defines, or NULL. */
 void *px_loaded_symbol(const struct px_loaded *o, const char *name);
+/* px_loaded_behind: the first definition of name in the objects after the one that holds this very code. Calls nothing at all, for a
+ * sanitizer asks for dlsym before any function that it stands in front of works. */
+void *px_loaded_behind(const char *name);
 /* px_loaded_next: the first definition of name in the objects after the one in which the address `from` lies. */
 void *px_loaded_next(const void *from, const char *name);
 /* px_loaded_before: was the object of address a loaded before that of b? False if they are the same or unknown. */

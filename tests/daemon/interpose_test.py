@@ -20,11 +20,11 @@ def build(compiler, out, *args):
     subprocess.run([compiler, "-w", "-g", "-O1", "-fPIC", "-o", out, *args], check=True)
 
 
-def made(language, name, *args):
+def made(language, name):
     """tests/interpose/NAME, for every flavor of MPI; the program with the hole {mpi}."""
-    out = os.path.splitext(name)[0] + "".join(a for a in args if a.startswith("-D"))
+    out = os.path.splitext(name)[0]
     for m in FLAVORS:
-        build(f"mpi{language}.{m}", f"{TMP}/{out}.{m}", f"{SRC}/{name}", *args, f"-J{TMP}" if language == "f90" else "-I" + SRC)
+        build(f"mpi{language}.{m}", f"{TMP}/{out}.{m}", f"{SRC}/{name}", f"-J{TMP}" if language == "f90" else "-I" + SRC)
     return f"{TMP}/{out}.{{mpi}}"
 
 
@@ -128,6 +128,14 @@ def callers_of_dlsym_and_dlopen_stay_who_they_are():
         assert out == alone, out
 
 
+def sanitizers_in_the_program_find_their_functions():
+    """Their runtimes call dlsym before any constructor, and before strcmp works."""
+    m = FLAVORS[0]
+    for kind, options in (("address", {"ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0"}), ("thread", {"TSAN_OPTIONS": "report_bugs=0"})):
+        build(f"mpicc.{m}", f"{TMP}/{kind}", f"{SRC}/tooled_c.c", "-fsanitize=" + kind)
+        said(run(f"{TMP}/{kind}", mpi=f"{m}+{m}", ranks="1+1", **options), *lines("rank {r} sum 1", 2))
+
+
 def other_tools_see_the_whole_world():
     """Each kind of tool: within the program, linked, linked and looking for RTLD_NEXT, preloaded before libpacx and behind it."""
     shared("cc", "tool.c", "libtool.so")
@@ -192,7 +200,8 @@ def the_key_leaves_a_rank_before_its_program_begins():
 
 TESTS = [constructors_exit_handlers_and_destructors_may_ask, cxx_programs_without_and_with_the_bindings, boost_mpi, found_by_dlsym,
          a_second_copy_of_the_library_ends_the_job_with_its_reason, plug_ins_with_and_without_deepbind,
-         callers_of_dlsym_and_dlopen_stay_who_they_are, other_tools_see_the_whole_world, what_the_user_preloads_comes_first,
+         callers_of_dlsym_and_dlopen_stay_who_they_are, sanitizers_in_the_program_find_their_functions,
+         other_tools_see_the_whole_world, what_the_user_preloads_comes_first,
          children_are_ordinary_programs, a_rank_may_start_another_mpi_job_as_natively, the_key_leaves_a_rank_before_its_program_begins]
 
 
