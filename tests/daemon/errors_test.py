@@ -4,7 +4,6 @@
 Each case of tests/mpi/fatal.c must end the job with one line of the rank's site and one of each other site, which name the
 function, the argument and its value, and with the class of the vendor as status.
 """
-import os
 import re
 import subprocess
 

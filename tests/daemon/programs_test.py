@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """programs_test.py: several programs in one job: MPI_APPNUM and the other predefined attributes describe the coupled job; speaks the
 protocol of tests/run."""
-import os
 import re
 import shutil
 import subprocess
