@@ -49,6 +49,8 @@ class Way:
         self.ready = 0.0  # not before
         self.eof = self.done = False
         self.first = None  # what is recorded
+        self.got = 0
+        self.flip = None  # (byte of this way, bit)
 
 
 class Connection:
@@ -58,6 +60,9 @@ class Connection:
             s.setblocking(False)
             s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.ways = [Way(a, b), Way(b, a)]
+        if proxy.plan is not None:
+            way, at, bit = next(proxy.plan, (0, None, 0))
+            self.ways[way].flip = (at, bit) if at is not None else None
         self.moved = 0
         self.fate = None  # (at byte, fault, argument)
         self.stalled = 0.0
@@ -144,6 +149,11 @@ class Connection:
         w.start, w.end, w.eof = 0, n, n == 0
         if w.first is not None and len(w.first) < self.proxy.record:
             w.first += w.view[:min(n, self.proxy.record - len(w.first))]
+        if w.flip and w.got <= w.flip[0] < w.got + n:
+            w.mem[w.flip[0] - w.got] ^= 1 << w.flip[1]
+            w.flip = None
+            self.proxy.happened("flip")
+        w.got += n
         if n and self.proxy.delay:
             w.ready = now + self.proxy.delay
 
@@ -235,12 +245,13 @@ class Connection:
 class Proxy:
     """count: connections, failed (nobody at the target), bytes; cut, drop, stall, flip: how often it was done to one; late: cuts and
     drops of connections that were in use for certain."""
-    def __init__(self, target, port=0, host="127.0.0.1", record=0):
-        """record: so many of the first bytes of each dialler are kept in `recorded`."""
+    def __init__(self, target, port=0, host="127.0.0.1", record=0, plan=None):
+        """record: so many of the first bytes of each dialler are kept in `recorded`. plan: an iterator that gives each new connection
+        (way, byte, bit) to flip: way 0 is the dialler's, byte None: nothing."""
         self.target = target if isinstance(target, tuple) else (host, target)
         self.host, self.port = host, port
         self.delay, self.rate = 0.0, 0.0
-        self.record, self.recorded = record, []
+        self.record, self.recorded, self.plan = record, [], plan
         self.count = collections.Counter()
         self.lock = threading.Lock()
         self.connections = set()

@@ -19,8 +19,10 @@ SECONDS = 40  # until a test gives up
 
 
 class Storm:
-    def __init__(self, mpi=("openmpi", "openmpi"), ranks=1, link="", links=(), seed=1, largest=2000000, env=None, record=0):
-        """mpi: of each site; link: options of all links; links: more lines of the hostfile's links; record: see Proxy."""
+    def __init__(self, mpi=("openmpi", "openmpi"), ranks=1, link="", links=(), seed=1, largest=2000000, env=None, record=0,
+                 plans=None):
+        """mpi: of each site; link: options of all links; links: more lines of the hostfile's links; record: see Proxy;
+        plans: a plan for the Proxy of each site."""
         self.dir = tempfile.TemporaryDirectory(prefix="pacx-storm-")
         self.mark = "PACXTEST_" + uuid.uuid4().hex
         self.stop = self.dir.name + "/stop"
@@ -32,7 +34,7 @@ class Storm:
             self.held.append(s)
             port = s.getsockname()[1]
             self.ports.append(port)
-            p = Proxy(port, record=record)
+            p = Proxy(port, record=record, plan=plans[i] if plans else None)
             self.proxies.append(p)
             lines.append(f"  - {{name: s{i}, host: 127.0.0.1, port: {p.port}, bind: '127.0.0.1:{port}', ranks: {ranks}, mpi: {m}}}")
         hosts = self.dir.name + "/hosts.yml"
