@@ -76,8 +76,8 @@ static bool reverse_frame(struct pxd_stream *s)
 			acked(s, f->total);
 		return true;
 	case PX_F_PING:
-		/* Between frames only; while frames leave, or something else that has been said, they say the same. */
-		if (s->q.unsent == 0 && pxd_conn_busy(s->conn) == 0)
+		/* Between frames only; while frames leave they say the same. */
+		if (s->q.unsent == 0 && pxd_conn_busy(s->conn) <= PXD_SAID_MAX)
 			pxd_frame_say(s->conn, &pong, s->link->opts->plain);
 		return true;
 	case PX_F_PONG:

@@ -20,6 +20,8 @@
 /* A stream with more bytes waiting gets no new segments: more than sockets take at once on most paths, and little memory. */
 #define PXD_STREAM_HIGH (4u << 20)
 #define PXD_TICK_MS     50
+/* With more control bytes waiting on a connection, those that can be said later wait: the peer does not read. */
+#define PXD_SAID_MAX (256u << 10)
 
 enum pxd_link_state {
 	PXD_LINK_WAITING, /* no connection yet */

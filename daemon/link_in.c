@@ -28,8 +28,6 @@
 #define LATE_MS   500 /* the out-daemon of this site speaks first: it knows more, and tells the other sites */
 #define REFUSED_MS                                                                                           \
 	10000 /* so long, at most, a writer whose BYE we have, and that may have left, is dialled */
-#define SAID_MAX                                                                                             \
-	(256u << 10) /* with more control bytes queued acknowledgements wait: the writer does not read */
 
 static uint8_t staging[STAGING]; /* parsed at once, so one for all */
 
@@ -52,7 +50,7 @@ static void ack_say(struct pxd_in_stream *s)
 {
 	struct px_frame f = { .version = PX_PROTOCOL_VERSION, .type = PX_F_LINKACK, .total = s->seq };
 
-	if (s->acked == s->seq || !s->conn || pxd_conn_busy(s->conn) > SAID_MAX)
+	if (s->acked == s->seq || !s->conn || pxd_conn_busy(s->conn) > PXD_SAID_MAX)
 		return;
 	s->acked = s->seq;
 	s->unacked = 0;
@@ -377,8 +375,7 @@ static const char *on_end(struct pxd_in_stream *s)
 	pxd_life_moved(&s->life);
 	if (f->type == PX_F_PONG)
 		pxd_life_pong(&s->life, f);
-	if (f->type == PX_F_PING && s->conn &&
-		pxd_conn_busy(s->conn) == 0) /* what waits there says the same */
+	if (f->type == PX_F_PING && s->conn && pxd_conn_busy(s->conn) <= PXD_SAID_MAX)
 		say(s, &pong);
 	if (f->type == PX_F_PING || f->type == PX_F_PONG)
 		return NULL;

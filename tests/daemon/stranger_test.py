@@ -133,12 +133,15 @@ class Peer:
     """Plays site1 for a real site0: accepts its link, dials its own."""
     def __init__(self, f):
         self.job = Job([f, f])
+        self.listen()
+        self.hello = ours(self.job, wire.hello(self.job.job, "site1", 1))
+        self.answer = wire.frame(wire.HELLO, wire.hello(self.job.job, "site1", 1, session=0, next_=1))
+
+    def listen(self):
         self.server = socket.socket()
         self.server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         self.server.bind(("127.0.0.1", self.job.ports[1]))
         self.server.listen()
-        self.hello = ours(self.job, wire.hello(self.job.job, "site1", 1))
-        self.answer = wire.frame(wire.HELLO, wire.hello(self.job.job, "site1", 1, session=0, next_=1))
 
     def accept(self, answer=None):
         s, _ = self.server.accept()
