@@ -155,7 +155,7 @@ USES_tls = daemon/tls.c daemon/key.c daemon/proof.c
 USES_proof = daemon/proof.c daemon/key.c
 USES_crowd = daemon/crowd.c
 USES_outq = daemon/outq.c daemon/link_seg.c
-USES_link = $(addprefix daemon/,link.c link_in.c link_seg.c in_send.c out_flow.c outq.c stream_life.c auto_codec.c codec.c pacxd_world.c tcp_state.c) libpacx/spread.c
+USES_link = $(addprefix daemon/,link.c link_in.c link_back.c link_rate.c link_seg.c in_send.c out_flow.c outq.c stream_life.c auto_codec.c codec.c pacxd_world.c tcp_state.c) libpacx/spread.c
 $(foreach t,codec auto_codec via status key tls proof crowd outq,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
 
 $(B)/tests/%: $(B)/obj/plain/tests/unit/%.o $(FLOORS)

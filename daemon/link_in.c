@@ -15,6 +15,7 @@
 #include "endian.h"
 #include "err.h"
 #include "in_send.h"
+#include "link_back.h"
 #include "pack.h"
 #include "quiet.h"
 #include "stream_life.h"
@@ -22,10 +23,8 @@
 
 #define STAGING 65536
 #define STAGING_BULK                                                                                         \
-	4096 /* while segments come: little beyond the next header, as it would have to be copied */
-#define ACK_BYTES (512u << 10)
-#define ACK_MS    10
-#define LATE_MS   500 /* the out-daemon of this site speaks first: it knows more, and tells the other sites */
+	4096        /* while segments come: little beyond the next header, as it would have to be copied */
+#define LATE_MS 500 /* the out-daemon of this site speaks first: it knows more, and tells the other sites */
 #define REFUSED_MS                                                                                           \
 	10000 /* so long, at most, a writer whose BYE we have, and that may have left, is dialled */
 
@@ -36,106 +35,6 @@ static void stream_down(struct pxd_in_stream *s, const char *why, bool broken);
 static void name_of(const struct pxd_in_stream *s, char *text, size_t cap)
 {
 	pxd_life_name(s->path->d, s->path->site, s->path->d->self, s->index, text, cap);
-}
-
-/* Frames back to the writer. */
-
-static void say(struct pxd_in_stream *s, const struct px_frame *f)
-{
-	if (s->conn)
-		pxd_frame_say(s->conn, f, s->path->opts->plain);
-}
-
-static void ack_say(struct pxd_in_stream *s)
-{
-	struct px_frame f = { .version = PX_PROTOCOL_VERSION, .type = PX_F_LINKACK, .total = s->seq };
-
-	if (s->acked == s->seq || !s->conn || pxd_conn_busy(s->conn) > PXD_SAID_MAX)
-		return;
-	s->acked = s->seq;
-	s->unacked = 0;
-	say(s, &f);
-}
-
-static void on_ack(uv_timer_t *t)
-{
-	struct pxd_in_path *p = t->data;
-	bool again = false;
-
-	pxd_of(t->loop)->events++;
-	for (int i = 0; i < p->nstreams; i++) {
-		ack_say(p->stream[i]);
-		again |= p->stream[i]->conn && p->stream[i]->acked != p->stream[i]->seq;
-	}
-	p->ack_running = again; /* nothing else might remind us of what could not be said now */
-	if (again)
-		uv_timer_start(&p->ack, on_ack, ACK_MS, 0);
-}
-
-static void ack_later(struct pxd_in_stream *s, uint64_t bytes)
-{
-	struct pxd_in_path *p = s->path;
-
-	s->unacked += bytes;
-	if (s->unacked >= ACK_BYTES) {
-		ack_say(s);
-	} else if (!p->ack_running) {
-		p->ack_running = true;
-		uv_timer_start(&p->ack, on_ack, ACK_MS, 0);
-	}
-}
-
-static void credit_say(struct pxd_in_path *p, int rank)
-{
-	struct pxd_credit *c = &p->credit[rank];
-	struct px_frame f = { .version = PX_PROTOCOL_VERSION,
-		.type = PX_F_CREDIT,
-		.dst = (uint32_t)(p->d->hosts->sites[p->d->self].base + rank) };
-
-	if (p->nstreams == 0 || !p->stream[0]->conn)
-		return; /* all of it is said again when there is a connection */
-	for (int k = 0; k < PXD_CREDITS; k++)
-		c->granted[k] = c->freed[k] + p->window[k];
-	f.total = c->granted[PXD_CREDIT_MSG];
-	f.offset = c->granted[PXD_CREDIT_DATA];
-	f.ctx = c->granted[PXD_CREDIT_RESERVE];
-	say(p->stream[0], &f);
-}
-
-void pxd_in_path_freed(struct pxd_in_path *p, int rank, enum pxd_credit_kind kind, uint32_t charge)
-{
-	struct pxd_credit *c = &p->credit[rank];
-
-	c->freed[kind] += charge;
-	/* Often enough that the writer never waits for it, seldom enough to cost nothing. */
-	if (c->freed[kind] + p->window[kind] - c->granted[kind] >= p->window[kind] / 4)
-		credit_say(p, rank);
-}
-
-void pxd_in_path_pull(struct pxd_in_path *p, const struct px_frame *f)
-{
-	struct px_frame g = {
-		.version = PX_PROTOCOL_VERSION, .type = PX_F_PULL, .src = f->src, .dst = f->dst, .msg = f->msg
-	};
-
-	if (p->nstreams > 0)
-		say(p->stream[0], &g);
-}
-
-void pxd_in_path_say_abort(struct pxd_in_path *p, int code, const char *why)
-{
-	size_t n = strnlen(why, PXD_REASON - 1);
-	struct px_frame f = {
-		.version = PX_PROTOCOL_VERSION, .type = PX_F_ABORT, .tag = code, .body = n, .total = n
-	};
-	uint8_t head[PX_FRAME_SIZE];
-
-	if (p->nstreams == 0 || !p->stream[0]->conn)
-		return;
-	px_frame_put(&f, head);
-	if (p->opts->plain)
-		pxd_frame_check(head, (const uint8_t *)why, n);
-	pxd_conn_say(p->stream[0]->conn, head, sizeof head, (const uint8_t *)why, n);
 }
 
 /* Frames in. */
@@ -376,7 +275,7 @@ static const char *on_end(struct pxd_in_stream *s)
 	if (f->type == PX_F_PONG)
 		pxd_life_pong(&s->life, f);
 	if (f->type == PX_F_PING && s->conn && pxd_conn_busy(s->conn) <= PXD_SAID_MAX)
-		say(s, &pong);
+		pxd_back_say(s, &pong);
 	if (f->type == PX_F_PING || f->type == PX_F_PONG)
 		return NULL;
 	s->env = NULL;
@@ -395,7 +294,7 @@ static const char *on_end(struct pxd_in_stream *s)
 		break;
 	case PX_F_BYE:
 		p->byes++;
-		ack_say(s);
+		pxd_back_ack(s);
 		if (p->byes == 2)
 			over(p);
 		break;
@@ -403,7 +302,7 @@ static const char *on_end(struct pxd_in_stream *s)
 		on_abort(s, f);
 		break;
 	}
-	ack_later(s, PX_FRAME_SIZE + f->body);
+	pxd_back_ack_later(s, PX_FRAME_SIZE + f->body);
 	return NULL;
 }
 
@@ -574,7 +473,7 @@ void pxd_in_path_linked(struct pxd_in_path *p, int stream, struct pxd_conn *c, c
 		p->stream[i]->dial.was_up = true;
 	if (stream == 0)
 		for (int r = 0; r < p->d->map.nranks; r++)
-			credit_say(p, r);
+			pxd_back_credit(p, r);
 	pxd_sends_pull_again(p->sends, p);
 }
 
@@ -648,7 +547,7 @@ void pxd_in_path_close(struct pxd_in_path *p)
 		return;
 	p->closed = true;
 	for (int i = 0; i < p->nstreams; i++) {
-		ack_say(p->stream[i]);
+		pxd_back_ack(p->stream[i]);
 		conn_drop(p->stream[i]);
 		p->stream[i]->life.state = PXD_LINK_CLOSED;
 		if (p->stream[i]->dials)

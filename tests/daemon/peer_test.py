@@ -9,6 +9,7 @@ import os
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -20,6 +21,30 @@ from faulty import Storm  # noqa: E402
 from sites import BUILD, flavors, run  # noqa: E402
 
 HAVE = []
+# 200 messages for which there is no memory, and then a short one.
+FAILING = r"""
+#include <mpi.h>
+int main(int argc, char **argv)
+{
+	MPI_Datatype gaps;
+	MPI_Request q;
+	int r, went = 0, x = 7;
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &r);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	MPI_Type_vector(1 << 30, 1 << 19, 1 << 20, MPI_CHAR, &gaps);
+	MPI_Type_commit(&gaps);
+	for (int i = 0; r == 0 && i < 200; i++)
+		went += MPI_Isend(&x, 1, gaps, 1, 1, MPI_COMM_WORLD, &q) == MPI_SUCCESS;
+	if (r == 0)
+		MPI_Send(&x, 1, MPI_INT, 1, 2, MPI_COMM_WORLD);
+	else
+		MPI_Recv(&x, 1, MPI_INT, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	MPI_Type_free(&gaps);
+	MPI_Finalize();
+	return went != 0 || x != 7;
+}
+"""
 
 
 class Peer(stranger_test.Peer):
@@ -196,6 +221,14 @@ def latency_is_what_a_message_meets():
         j.good()
 
 
+def failed_announcements_give_their_window_back():
+    with tempfile.TemporaryDirectory(prefix="pacx-peer-") as d:
+        subprocess.run(["mpicc." + HAVE[0], "-w", "-x", "c", "-", "-o", d + "/a"], input=FAILING, text=True, check=True)
+        p = subprocess.run([BUILD + "/bin/pacxrun", "-n", "1+1", "--mpi", HAVE[0], "--", d + "/a"], stdin=subprocess.DEVNULL,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False)
+        assert p.returncode == 0, p.stdout
+
+
 def main():
     HAVE.extend(f for f in flavors() if os.path.exists(f"{BUILD}/{f}/tests/storm"))
     if not HAVE:
@@ -204,7 +237,7 @@ def main():
     tests = (bye_is_offered_as_long_as_any_frame, reader_waits_for_a_writer_that_does_not_know, reader_that_knows_everything_may_leave,
              acknowledgement_of_what_was_not_sent_is_malformed, pulls_of_unknown_messages_are_bounded,
              damaged_heartbeats_of_an_idle_link_end_nothing, link_that_always_comes_back_and_carries_nothing_is_dead,
-             latency_is_what_a_message_meets)
+             latency_is_what_a_message_meets, failed_announcements_give_their_window_back)
     only = sys.argv[1:]
     run([(t.__name__, t) for t in tests if not only or any(o in t.__name__ for o in only)])
 

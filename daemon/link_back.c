@@ -1,0 +1,109 @@
+/* link_back.c: see link_back.h. */
+#include "link_back.h"
+
+#include <string.h>
+
+#include "conn.h"
+#include "conn_hello.h"
+#include "stream_life.h"
+
+#define ACK_BYTES (512u << 10)
+#define ACK_MS    10
+
+void pxd_back_say(struct pxd_in_stream *s, const struct px_frame *f)
+{
+	if (s->conn)
+		pxd_frame_say(s->conn, f, s->path->opts->plain);
+}
+
+void pxd_back_ack(struct pxd_in_stream *s)
+{
+	struct px_frame f = { .version = PX_PROTOCOL_VERSION, .type = PX_F_LINKACK, .total = s->seq };
+
+	if (s->acked == s->seq || !s->conn || pxd_conn_busy(s->conn) > PXD_SAID_MAX)
+		return;
+	s->acked = s->seq;
+	s->unacked = 0;
+	pxd_back_say(s, &f);
+}
+
+static void on_ack(uv_timer_t *t)
+{
+	struct pxd_in_path *p = t->data;
+	bool again = false;
+
+	pxd_of(t->loop)->events++;
+	for (int i = 0; i < p->nstreams; i++) {
+		pxd_back_ack(p->stream[i]);
+		again |= p->stream[i]->conn && p->stream[i]->acked != p->stream[i]->seq;
+	}
+	p->ack_running = again; /* nothing else might remind us of what could not be said now */
+	if (again)
+		uv_timer_start(&p->ack, on_ack, ACK_MS, 0);
+}
+
+void pxd_back_ack_later(struct pxd_in_stream *s, uint64_t bytes)
+{
+	struct pxd_in_path *p = s->path;
+
+	s->unacked += bytes;
+	if (s->unacked >= ACK_BYTES) {
+		pxd_back_ack(s);
+	} else if (!p->ack_running) {
+		p->ack_running = true;
+		uv_timer_start(&p->ack, on_ack, ACK_MS, 0);
+	}
+}
+
+void pxd_back_credit(struct pxd_in_path *p, int rank)
+{
+	struct pxd_credit *c = &p->credit[rank];
+	struct px_frame f = { .version = PX_PROTOCOL_VERSION,
+		.type = PX_F_CREDIT,
+		.dst = (uint32_t)(p->d->hosts->sites[p->d->self].base + rank) };
+
+	if (p->nstreams == 0 || !p->stream[0]->conn)
+		return; /* all of it is said again when there is a connection */
+	for (int k = 0; k < PXD_CREDITS; k++)
+		c->granted[k] = c->freed[k] + p->window[k];
+	f.total = c->granted[PXD_CREDIT_MSG];
+	f.offset = c->granted[PXD_CREDIT_DATA];
+	f.ctx = c->granted[PXD_CREDIT_RESERVE];
+	pxd_back_say(p->stream[0], &f);
+}
+
+void pxd_in_path_freed(struct pxd_in_path *p, int rank, enum pxd_credit_kind kind, uint32_t charge)
+{
+	struct pxd_credit *c = &p->credit[rank];
+
+	c->freed[kind] += charge;
+	/* Often enough that the writer never waits for it, seldom enough to cost nothing. */
+	if (c->freed[kind] + p->window[kind] - c->granted[kind] >= p->window[kind] / 4)
+		pxd_back_credit(p, rank);
+}
+
+void pxd_in_path_pull(struct pxd_in_path *p, const struct px_frame *f)
+{
+	struct px_frame g = {
+		.version = PX_PROTOCOL_VERSION, .type = PX_F_PULL, .src = f->src, .dst = f->dst, .msg = f->msg
+	};
+
+	if (p->nstreams > 0)
+		pxd_back_say(p->stream[0], &g);
+}
+
+void pxd_in_path_say_abort(struct pxd_in_path *p, int code, const char *why)
+{
+	size_t n = strnlen(why, PXD_REASON - 1);
+	struct px_frame f = {
+		.version = PX_PROTOCOL_VERSION, .type = PX_F_ABORT, .tag = code, .body = n, .total = n
+	};
+	uint8_t head[PX_FRAME_SIZE];
+
+	if (p->nstreams == 0 || !p->stream[0]->conn)
+		return;
+	px_frame_put(&f, head);
+	if (p->opts->plain)
+		pxd_frame_check(head, (const uint8_t *)why, n);
+	pxd_conn_say(p->stream[0]->conn, head, sizeof head, (const uint8_t *)why, n);
+}

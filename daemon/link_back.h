@@ -1,0 +1,19 @@
+/* link_back.h: what the reader of a path says to its writer: acknowledgements, credit, pulls, ABORT.
+ *
+ * Used by link_in.c, for the streams and paths of link_in.h. Owns when they are said; nothing here waits, and what cannot be said for
+ * want of a connection is said again, or contained in what is said later.
+ */
+#ifndef PXD_LINK_BACK_H
+#define PXD_LINK_BACK_H
+
+#include "link_in.h"
+
+/* pxd_back_say: a frame without a body, if there is a connection. */
+void pxd_back_say(struct pxd_in_stream *s, const struct px_frame *f);
+/* pxd_back_ack: acknowledge what has come, now. pxd_back_ack_later: `bytes` more have come: soon. */
+void pxd_back_ack(struct pxd_in_stream *s);
+void pxd_back_ack_later(struct pxd_in_stream *s, uint64_t bytes);
+/* pxd_back_credit: what may be sent to a local rank. */
+void pxd_back_credit(struct pxd_in_path *p, int rank);
+
+#endif
