@@ -381,7 +381,7 @@ def link_and_buffer_are_options_of_local_runs():
         p = subprocess.run([*run, *options, "--", "true"], capture_output=True, text=True, timeout=20)
         equal((p.returncode, p.stderr), (2, f"pacxrun: {error}\n"))
     p = subprocess.run([PACXRUN, "-f", "x", "--link", "streams: 1", "true"], capture_output=True, text=True, timeout=20)
-    equal((p.returncode, p.stderr), (2, "pacxrun: --link and --buffer are for -n; a hostfile has links: and buffer:\n"))
+    equal((p.returncode, p.stderr), (2, "pacxrun: --link, --buffer and --files are for -n; a hostfile has links:, buffer: and files:\n"))
 
 
 @test
