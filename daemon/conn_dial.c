@@ -20,6 +20,7 @@
 #define PAUSE_MIN_MS 20
 #define PAUSE_MAX_MS 1000
 #define LIMIT_MIN_MS 500
+#define FIRST_MIN_MS 2000
 #define YOUNG_NS     100000000u
 #define COMPLAINTS   3  /* connections in a row with the same complaint: then it is true */
 #define SOURCE_PORTS 64 /* as pacx-hostfile(5) says */
@@ -148,14 +149,14 @@ static void way_open(struct pxd_dial *dial)
 		pxd_conn_secure(c, pxd_tls_client(dial->d->tls, c->fd, dial->peer));
 }
 
-/* A new connection for a link that was up has to come about in time for another attempt, when this one meets silence. */
+/* A connection has to come about in time for another attempt, when this one meets silence: also the first one, as the peer may have
+ * accepted us, and waits. But then it may also still be busy with its start. */
 static unsigned limit_ms(const struct pxd_dial *dial)
 {
-	long ms = dial->opts->reconnect_ms / 4;
+	long ms = dial->opts->reconnect_ms / (dial->was_up ? 4 : 2),
+	     least = dial->was_up ? LIMIT_MIN_MS : FIRST_MIN_MS;
 
-	if (!dial->was_up || ms > PXD_HAND_MS)
-		return PXD_HAND_MS;
-	return ms < LIMIT_MIN_MS ? LIMIT_MIN_MS : (unsigned)ms;
+	return (unsigned)(ms > PXD_HAND_MS ? PXD_HAND_MS : ms < least ? least : ms);
 }
 
 static void hand_ready(struct pxd_conn *c)

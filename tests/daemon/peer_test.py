@@ -206,6 +206,15 @@ def link_that_always_comes_back_and_carries_nothing_is_dead():
         out.close()
 
 
+def first_greeting_without_an_answer_is_given_up_in_time():
+    """We may have taken it, and wait; before reconnect: has passed the dialler comes again."""
+    with Peer(0, ", reconnect: 6s") as p:
+        silent, _ = p.server.accept()
+        p.server.settimeout(5)
+        p.accept().close()
+        silent.close()
+
+
 def latency_is_what_a_message_meets():
     """Emulation included, which TCP does not see."""
     with Storm([HAVE[0]] * 2, link="emulate: {latency: 60ms}", largest=100) as j:
@@ -237,7 +246,8 @@ def main():
     tests = (bye_is_offered_as_long_as_any_frame, reader_waits_for_a_writer_that_does_not_know, reader_that_knows_everything_may_leave,
              acknowledgement_of_what_was_not_sent_is_malformed, pulls_of_unknown_messages_are_bounded,
              damaged_heartbeats_of_an_idle_link_end_nothing, link_that_always_comes_back_and_carries_nothing_is_dead,
-             latency_is_what_a_message_meets, failed_announcements_give_their_window_back)
+             first_greeting_without_an_answer_is_given_up_in_time, latency_is_what_a_message_meets,
+             failed_announcements_give_their_window_back)
     only = sys.argv[1:]
     run([(t.__name__, t) for t in tests if not only or any(o in t.__name__ for o in only)])
 
