@@ -440,13 +440,14 @@ static void to_writer(bool plain)
 
 static void bytes_feed(struct pxd_conn *c)
 {
-	unsigned n = arg();
+	unsigned piece = 1 + arg(), n = arg();
+	const uint8_t *from = in;
 
 	n = n < left ? n : (unsigned)left;
+	in += n;
+	left -= n;
 	if (c)
-		feed(c, in, n, 1 + arg());
-	in += n < left ? n : left;
-	left -= n < left ? n : left;
+		feed(c, from, n, piece);
 }
 
 /* A new connection of a stream, of the reader or of the writer, if its hello is accepted; or the end of one. */
