@@ -55,7 +55,7 @@ BASE   = $(wildcard libpacx/base/*.c)
 WIRE   = $(wildcard libpacx/wire/*.c)
 LIB    = $(wildcard libpacx/*.c libpacx/coll/*.c libpacx/io/*.c libpacx/rma/*.c)
 # What pacxd shares with libpacx beyond the two lowest floors.
-ATTACH = libpacx/vendor.c libpacx/attach_roles.c libpacx/spread.c libpacx/yield_hook.c
+ATTACH = libpacx/vendor.c libpacx/attach_roles.c libpacx/yield_hook.c
 HOSTS  = daemon/address.c $(wildcard daemon/hostfile*.c)
 RUN    = $(addprefix daemon/,pacxrun.c plan.c plan_print.c plan_key.c quote.c elf_flavor.c launch.c start_env.c muster.c output.c records.c json.c descend.c guard.c feeder.c key.c)
 DISPATCH = daemon/pacxd_dispatch.c daemon/relay.c daemon/relay_end.c daemon/relay_who.c
@@ -155,7 +155,7 @@ USES_tls = daemon/tls.c daemon/key.c daemon/proof.c
 USES_proof = daemon/proof.c daemon/key.c
 USES_crowd = daemon/crowd.c
 USES_outq = daemon/outq.c daemon/link_seg.c
-USES_link = $(addprefix daemon/,link.c link_in.c link_back.c link_rate.c link_seg.c in_send.c out_flow.c outq.c stream_life.c auto_codec.c codec.c pacxd_world.c tcp_state.c) libpacx/spread.c
+USES_link = $(addprefix daemon/,link.c link_in.c link_back.c link_rate.c link_seg.c in_send.c out_flow.c outq.c stream_life.c auto_codec.c codec.c pacxd_world.c tcp_state.c)
 $(foreach t,codec auto_codec via status key tls proof crowd outq,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
 
 $(B)/tests/%: $(B)/obj/plain/tests/unit/%.o $(FLOORS)

@@ -15,7 +15,6 @@
 #include "buf.h"
 #include "hostfile.h"
 #include "preamble.h"
-#include "spread.h"
 #include "status.h"
 #include "world.h"
 
@@ -71,8 +70,10 @@ struct pxd {
 	char why[300];
 	/* World map (pacxd_world.c). */
 	struct {
-		struct px_spread map;
-		enum { PXD_WORLD_NONE, PXD_WORLD_UNDER_WAY, PXD_WORLD_DONE } state;
+		int len;
+		uint8_t *bytes;
+		MPI_Request req;
+		enum { PXD_WORLD_NONE, PXD_WORLD_LENGTH, PXD_WORLD_BYTES, PXD_WORLD_DONE } state;
 	} world;
 };
 
@@ -90,7 +91,7 @@ static inline const char *pxd_site_name(const struct pxd *d, int site)
  * as soon as the loop is reached. */
 void pxd_fail(struct pxd *d, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* pxd_world_start: take part in the spreading of the world map. The root (out-daemon) passes the hellos of
+/* pxd_world_start: take part in the broadcast of the world map. The root (out-daemon) passes the hellos of
  * all sites, the others NULL. pxd_world_poll: true when something happened. 0 or PX_E.... */
 int pxd_world_start(struct pxd *d, const struct px_hello *hellos);
 bool pxd_world_poll(struct pxd *d);

@@ -1,4 +1,4 @@
-/* pacxd_world.c: the world map on its way to the ranks: messages along a tree (spread.h).
+/* pacxd_world.c: the world map on its way to the ranks: native Ibcast of its length, then of its bytes.
  *
  * All native ranks of the site take part. Polled, never waited for: the in-daemon serves TCP meanwhile.
  */
@@ -7,6 +7,7 @@
 
 #include "err.h"
 #include "pacxd.h"
+#include "vendor.h"
 
 int pxd_world_start(struct pxd *d, const struct px_hello *hellos)
 {
@@ -18,40 +19,55 @@ int pxd_world_start(struct pxd *d, const struct px_hello *hellos)
 		if (w)
 			w->files = d->hosts->files;
 		len = w ? px_world_put(w, NULL, 0) : PX_ENOMEM;
-		d->world.map.bytes = len > 0 ? malloc((size_t)len) : NULL;
-		if (!d->world.map.bytes || px_world_put(w, d->world.map.bytes, (size_t)len) != len) {
+		d->world.bytes = len > 0 ? malloc((size_t)len) : NULL;
+		if (!d->world.bytes || px_world_put(w, d->world.bytes, (size_t)len) != len) {
 			px_world_free(w);
 			pxd_fail(d, PXD_EXIT_INTERNAL, "cannot build the world map of %d sites",
 				d->hosts->nsites);
 			return PX_ENOMEM;
 		}
-		d->world.map.len = (int)len;
+		d->world.len = (int)len;
 		px_world_free(w);
 	}
-	d->world.state = PXD_WORLD_UNDER_WAY;
+	d->world.state = PXD_WORLD_LENGTH;
+	if (px_n.Ibcast(&d->world.len, 1, MPI_INT, d->map.out[0], d->map.relay, &d->world.req) !=
+		MPI_SUCCESS) {
+		pxd_fail(d, PXD_EXIT_INTERNAL, "cannot broadcast the world map inside the site");
+		return PX_EMPI;
+	}
 	return PX_OK;
 }
 
 bool pxd_world_poll(struct pxd *d)
 {
-	int rc;
+	int flag = 0;
 
-	if (d->world.state != PXD_WORLD_UNDER_WAY)
+	if (d->world.state != PXD_WORLD_LENGTH && d->world.state != PXD_WORLD_BYTES)
 		return false;
-	rc = px_spread_poll(&d->world.map, &d->map, d->map.out[0]);
-	if (rc == 0)
+	if (px_n.Test(&d->world.req, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
+		pxd_fail(d, PXD_EXIT_INTERNAL, "the broadcast of the world map inside the site failed");
+		return true;
+	}
+	if (!flag)
 		return false;
-	if (rc < 0)
-		pxd_fail(d, PXD_EXIT_INTERNAL, "the world map cannot be spread inside the site: %s",
-			px_strerror(rc));
-	d->world.state = PXD_WORLD_DONE;
-	pxd_world_drop(d);
+	if (d->world.state == PXD_WORLD_BYTES) {
+		d->world.state = PXD_WORLD_DONE;
+		pxd_world_drop(d);
+		return true;
+	}
+	if (!d->world.bytes && d->world.len > 0)
+		d->world.bytes = malloc((size_t)d->world.len);
+	if (!d->world.bytes || px_n.Ibcast(d->world.bytes, d->world.len, MPI_BYTE, d->map.out[0],
+				       d->map.relay, &d->world.req) != MPI_SUCCESS)
+		pxd_fail(d, PXD_EXIT_INTERNAL, "the broadcast of the world map inside the site failed");
+	d->world.state = PXD_WORLD_BYTES;
 	return true;
 }
 
 void pxd_world_drop(struct pxd *d)
 {
-	px_spread_fini(&d->world.map);
+	free(d->world.bytes);
+	d->world.bytes = NULL;
 }
 
 int pxd_site_of(const struct pxd *d, uint32_t grank)

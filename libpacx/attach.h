@@ -18,7 +18,7 @@
  *                                     nobody will receive it); FIN: this rank will receive nothing more
  *   payload down         frame.local  of the PULL: native messages as above, sent with Isend; or of the announcement of a middling
  *                                     message that is here already (a tag >= PX_TAG_PROMISED): one native message, sent with Issend
- *   daemon -> ranks      PX_TAG_WORLD the world map, from the out-daemon of gateway 0 along a tree of all (spread.h)
+ *   daemon -> ranks      world map    PMPI_Ibcast of its length (int), then of its bytes, root = out-daemon of gateway 0
  *
  * A rank that has finished sends FIN to every daemon, and each answers with FIN as its last frame.
  * An ABORT frame goes up like a message; the out-daemon spreads it to all sites and then
@@ -33,7 +33,6 @@
 #define PX_TAG_DOWN  2
 #define PX_TAG_DONE  3
 #define PX_TAG_HERE  4 /* on the native MPI_COMM_WORLD, empty */
-#define PX_TAG_WORLD 5
 #define PX_TAG_DATA  16 /* and above, up to PX_TAG_DATA + PX_TAG_COUNT - 1 */
 #define PX_TAG_COUNT (1 << 20)
 #define PX_TAG_PROMISED                                                                                      \

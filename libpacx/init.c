@@ -25,7 +25,6 @@
 #include "predefined.h"
 #include "progress.h"
 #include "schedule.h"
-#include "spread.h"
 #include "state.h"
 #include "wait.h"
 
@@ -72,18 +71,25 @@ static void fatal(const char *what)
 /* The world map comes from the out-daemon when all sites are there (its deadline ends the wait). */
 static void world_receive(void)
 {
-	struct px_spread map = { .bytes = NULL };
 	struct px_wait w;
-	int rc;
+	MPI_Request req;
+	int len = 0, flag = 0;
+	uint8_t *bytes;
 
 	px_wait_init(&w);
-	while ((rc = px_spread_poll(&map, &px.map, px.map.out[0])) == 0)
+	px_n.Ibcast(&len, 1, MPI_INT, px.map.out[0], px.map.relay, &req);
+	while (px_n.Test(&req, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && !flag)
 		px_wait_idle(&w);
-	if (rc < 0)
+	bytes = len > 0 ? malloc((size_t)len) : NULL;
+	if (!bytes)
 		fatal("no world map from the out-daemon");
-	if (px_world_get(map.bytes, (size_t)map.len, &px.world) < 0)
+	px_n.Ibcast(bytes, len, MPI_BYTE, px.map.out[0], px.map.relay, &req);
+	flag = 0;
+	while (px_n.Test(&req, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && !flag)
+		px_wait_idle(&w);
+	if (px_world_get(bytes, (size_t)len, &px.world) < 0)
 		fatal("the world map from the out-daemon is malformed; please report this");
-	px_spread_fini(&map);
+	free(bytes);
 }
 
 static void stdin_from_fifo(void)

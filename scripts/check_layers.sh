@@ -16,7 +16,7 @@ forbid() { # forbid WHERE PATTERN WHY
 
 forbid "libpacx/base/*.[ch]" '(wire/)?(frame|hello|world|parser)\.h|.*mpi\.h|vendor.*|uv\.h|yaml\.h|sys/socket\.h' 'floor 0 includes libc only'
 forbid "libpacx/wire/*.[ch]" '.*mpi\.h|vendor.*|attach\.h|uv\.h|yaml\.h|sys/socket\.h|netinet/.*' 'floor 1 knows no MPI and no sockets'
-forbid "libpacx/vendor.[ch] libpacx/attach.h libpacx/attach_roles.c libpacx/spread.[ch] libpacx/yield_hook.[ch] libpacx/lock.[ch] libpacx/comm_find.[ch]" \
+forbid "libpacx/vendor.[ch] libpacx/attach.h libpacx/attach_roles.c libpacx/yield_hook.[ch] libpacx/lock.[ch] libpacx/comm_find.[ch]" \
 	'(comm|group|request|schedule|topo|p2p|coll|coll/coll|attr|bind|channel|match)\.h' 'floor 2 includes nothing above it'
 forbid "libpacx/comm.[ch] libpacx/group.h libpacx/request.h libpacx/schedule.h libpacx/topo.h" '(coll/)?coll\.h|io/.*|rma/.*|p2p\.h|attr\.h' 'floor 3 includes no operations'
 forbid "libpacx/*.[ch] libpacx/*/*.[ch]" 'uv\.h|yaml\.h|openssl/.*|(daemon/)?hostfile\.h' 'libuv, libyaml and TLS live in daemon/'

@@ -50,6 +50,12 @@ static double lower_tenth(int kind, MPI_Comm two)
 	for (int i = 0; i < TURNS; i++) {
 		double start;
 
+		/* Where a message lies in its shared-memory ring depends on how many came before: 0.37 or 0.53 us for Open MPI's
+		 * allreduce. So the batches begin at both. */
+		if (i % 2 && rank == 0)
+			MPI_Send(NULL, 0, MPI_BYTE, 1, 2, two);
+		else if (i % 2)
+			MPI_Recv(NULL, 0, MPI_BYTE, 0, 2, two, MPI_STATUS_IGNORE);
 		MPI_Barrier(two);
 		start = MPI_Wtime();
 		for (int k = 0; k < BATCH; k++)
