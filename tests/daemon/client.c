@@ -20,7 +20,6 @@
 #include "attach.h"
 #include "err.h"
 #include "frame.h"
-#include "spread.h"
 #include "vendor.h"
 #include "wait.h"
 #include "world.h"
@@ -253,10 +252,20 @@ static void finish(void)
 	}
 }
 
+static void test_bcast(void *buf, int n, MPI_Datatype t)
+{
+	MPI_Request req;
+	int flag = 0;
+
+	px_n.Ibcast(buf, n, t, map.out[0], map.relay, &req);
+	while (px_n.Test(&req, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && !flag)
+		px_wait_idle(&waiter);
+}
+
 static void start(void)
 {
-	struct px_spread came = { .bytes = NULL };
-	int lrank, rc;
+	int len = 0, lrank;
+	uint8_t *bytes;
 
 	px_vendor_load();
 	px_n.Init(NULL, NULL);
@@ -265,11 +274,12 @@ static void start(void)
 		die("attach");
 	px_wait_setup(map.procs_here, false);
 	px_wait_init(&waiter);
-	while ((rc = px_spread_poll(&came, &map, map.out[0])) == 0)
-		px_wait_idle(&waiter);
-	if (rc < 0 || px_world_get(came.bytes, (size_t)came.len, &world) < 0)
+	test_bcast(&len, 1, MPI_INT);
+	bytes = malloc((size_t)len);
+	test_bcast(bytes, len, MPI_BYTE);
+	if (px_world_get(bytes, (size_t)len, &world) < 0)
 		die("malformed world map");
-	px_spread_fini(&came);
+	free(bytes);
 	px_n.Comm_rank(map.apps, &lrank);
 	me = world->base[world->self] + lrank;
 	for (int i = 0; i < RING; i++) {

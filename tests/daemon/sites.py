@@ -24,7 +24,7 @@ def flavors():
 
 def client(flavor):
     """Build the client program if it is not there or older than its source; its path."""
-    src = [f"{ROOT}/tests/daemon/client.c"] + [f"{ROOT}/libpacx/{n}.c" for n in ("vendor", "attach_roles", "spread", "yield_hook")]
+    src = [f"{ROOT}/tests/daemon/client.c"] + [f"{ROOT}/libpacx/{n}.c" for n in ("vendor", "attach_roles", "yield_hook")]
     for d in ("base", "wire"):
         src += sorted(f"{ROOT}/libpacx/{d}/{n}" for n in os.listdir(f"{ROOT}/libpacx/{d}") if n.endswith(".c"))
     exe = f"{BUILD}/{flavor}/tests-daemon/client"
