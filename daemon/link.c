@@ -423,7 +423,7 @@ static int stream_add(struct pxd_path *l)
 		return PX_ENOMEM;
 	s->link = l;
 	s->index = l->nstreams;
-	pxd_life_init(&s->life, l->opts->reconnect_ms);
+	pxd_life_init(&s->life, l->opts->reconnect_ms, 0);
 	pxd_outq_init(&s->q);
 	if (pxd_dial_init(&s->dial, l->d, &pre) < 0) {
 		free(s);

@@ -51,7 +51,7 @@ struct pxd_life {
 	enum pxd_link_state state;
 	uint64_t since; /* px_now_ns of the last change */
 	uint64_t last_byte, pinged;
-	long reconnect_ms; /* set by the owner */
+	long reconnect_ms, late_ms; /* set by the owner; late: so much later than the other end it gives up */
 	bool slow;
 	bool unsaid;     /* interrupted, and not logged yet */
 	uint32_t rtt_us; /* from a PING to its PONG, all queues and emulation included; 0 = not known */

@@ -408,7 +408,7 @@ static struct pxd_in_stream *stream_get(struct pxd_in_path *p, int stream)
 			return NULL;
 		s->path = p;
 		s->index = p->nstreams;
-		pxd_life_init(&s->life, p->opts->reconnect_ms + LATE_MS);
+		pxd_life_init(&s->life, p->opts->reconnect_ms, LATE_MS);
 		s->dials = pxd_hosts_dials(p->d->hosts, p->d->self, p->site, p->d->self);
 		if (s->dials && pxd_dial_init(&s->dial, p->d, &pre) < 0) {
 			free(s);

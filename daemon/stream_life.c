@@ -48,10 +48,11 @@ static uint64_t beat_ns(const struct pxd_life *v)
 	return (uint64_t)(ms < BEAT_MIN_MS ? BEAT_MIN_MS : ms > BEAT_MAX_MS ? BEAT_MAX_MS : ms) * 1000000u;
 }
 
-void pxd_life_init(struct pxd_life *v, long reconnect_ms)
+void pxd_life_init(struct pxd_life *v, long reconnect_ms, long late_ms)
 {
 	v->since = v->moved_at = px_now_ns();
 	v->reconnect_ms = reconnect_ms;
+	v->late_ms = late_ms;
 }
 
 void pxd_life_moved(struct pxd_life *v)
@@ -116,7 +117,7 @@ bool pxd_life_down(
 			v->strikes, why);
 		return false;
 	}
-	if (++v->losses >= FLAPS && now - v->moved_at > (uint64_t)v->reconnect_ms * 1000000u) {
+	if (++v->losses >= FLAPS && now - v->moved_at > (uint64_t)(v->reconnect_ms + v->late_ms) * 1000000u) {
 		pxd_fail(d, PXD_EXIT_LOST,
 			"%s is dead: it has been connected %u times within %.0f s, and nothing has gone "
 			"through (reconnect:); the last connection ended: %s",
@@ -139,7 +140,7 @@ enum pxd_life_do pxd_life_tick(struct pxd_life *v, const struct pxd_conn *c, con
 			(double)(now - v->since) / 1e9, v->why);
 	}
 	if (v->state == PXD_LINK_INTERRUPTED)
-		return pxd_life_lost_for(v, v->reconnect_ms) ? PXD_LIFE_DEAD : PXD_LIFE_NOTHING;
+		return pxd_life_lost_for(v, v->reconnect_ms + v->late_ms) ? PXD_LIFE_DEAD : PXD_LIFE_NOTHING;
 	if (v->state != PXD_LINK_UP || !c)
 		return PXD_LIFE_NOTHING;
 	v->last_byte = c->heard;

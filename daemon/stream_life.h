@@ -9,7 +9,7 @@
 /* pxd_life_name: "link from site a to site b", of stream s (named when it is not 0). */
 void pxd_life_name(const struct pxd *d, int from, int to, int stream, char *text, size_t cap);
 /* pxd_life_init: a stream without a connection. reconnect_ms: how long it may be without one. */
-void pxd_life_init(struct pxd_life *v, long reconnect_ms);
+void pxd_life_init(struct pxd_life *v, long reconnect_ms, long late_ms);
 /* pxd_life_up: a connection stands. pxd_life_down: it is gone; progress is any number that grows with frames that went through;
  * broken: the peer broke the protocol. false: pxd_fail has been called: it broke the protocol too often, or has come back again and
  * again for `reconnect:` and nothing went through. Both log, not at the rate of a flapping link. */
