@@ -448,7 +448,7 @@ static bool unheard(struct pxd_stream *s, uint64_t now)
 		s->acked_at = now;
 		s->acked_then = s->acked;
 	}
-	return now - s->acked_at > (limit > UNHEARD_MIN_NS ? limit : UNHEARD_MIN_NS);
+	return px_past(now, s->acked_at) > (limit > UNHEARD_MIN_NS ? limit : UNHEARD_MIN_NS);
 }
 
 /* Nobody wants to know of BYE any more. The first is offered as long as any frame: the reader may need it. Of the second the reader

@@ -78,7 +78,7 @@ void pxd_life_pong(struct pxd_life *v, const struct px_frame *f)
 
 bool pxd_life_lost_for(const struct pxd_life *v, long ms)
 {
-	return v->state == PXD_LINK_INTERRUPTED && px_now_ns() - v->since > (uint64_t)ms * 1000000u;
+	return v->state == PXD_LINK_INTERRUPTED && px_past(px_now_ns(), v->since) > (uint64_t)ms * 1000000u;
 }
 
 void pxd_life_up(struct pxd_life *v, const char *name, const char *peer)
@@ -92,7 +92,7 @@ void pxd_life_up(struct pxd_life *v, const char *name, const char *peer)
 				"%s goes on after an interruption of %.1f s (%s; connected to %s, "
 				"reconnected %u "
 				"times now)",
-				name, (double)(now - v->since) / 1e9, v->why, peer, v->reconnects);
+				name, (double)(px_past(now, v->since)) / 1e9, v->why, peer, v->reconnects);
 	} else {
 		px_log(PX_LOG_DEBUG, "%s is up (%s)", name, peer);
 	}
@@ -108,7 +108,7 @@ bool pxd_life_down(
 	uint64_t now = px_now_ns();
 
 	/* On an idle link heartbeats are all that can be damaged, now and then. */
-	if (progress != v->progress || now - v->since > beat_ns(v))
+	if (progress != v->progress || px_past(now, v->since) > beat_ns(v))
 		v->strikes = 0;
 	v->progress = progress;
 	snprintf(v->why, sizeof v->why, "%s", why);
@@ -117,11 +117,12 @@ bool pxd_life_down(
 			v->strikes, why);
 		return false;
 	}
-	if (++v->losses >= FLAPS && now - v->moved_at > (uint64_t)(v->reconnect_ms + v->late_ms) * 1000000u) {
+	if (++v->losses >= FLAPS &&
+		px_past(now, v->moved_at) > (uint64_t)(v->reconnect_ms + v->late_ms) * 1000000u) {
 		pxd_fail(d, PXD_EXIT_LOST,
 			"%s is dead: it has been connected %u times within %.0f s, and nothing has gone "
 			"through (reconnect:); the last connection ended: %s",
-			name, v->losses, (double)(now - v->moved_at) / 1e9, why);
+			name, v->losses, (double)(px_past(now, v->moved_at)) / 1e9, why);
 		return false;
 	}
 	v->state = PXD_LINK_INTERRUPTED;
@@ -134,17 +135,17 @@ enum pxd_life_do pxd_life_tick(struct pxd_life *v, const struct pxd_conn *c, con
 {
 	uint64_t now = px_now_ns(), beat = beat_ns(v), silent;
 
-	if (v->state == PXD_LINK_INTERRUPTED && v->unsaid && now - v->since > SAY_NS) {
+	if (v->state == PXD_LINK_INTERRUPTED && v->unsaid && px_past(now, v->since) > SAY_NS) {
 		v->unsaid = false;
 		px_log(PX_LOG_WARN, "%s interrupted for %.0f s now: %s; a new connection is awaited", name,
-			(double)(now - v->since) / 1e9, v->why);
+			(double)(px_past(now, v->since)) / 1e9, v->why);
 	}
 	if (v->state == PXD_LINK_INTERRUPTED)
 		return pxd_life_lost_for(v, v->reconnect_ms + v->late_ms) ? PXD_LIFE_DEAD : PXD_LIFE_NOTHING;
 	if (v->state != PXD_LINK_UP || !c)
 		return PXD_LIFE_NOTHING;
 	v->last_byte = c->heard;
-	silent = now - c->heard;
+	silent = px_past(now, c->heard);
 	if (v->slow && silent < beat) {
 		v->slow = false;
 		px_log(PX_LOG_INFO, "%s: the peer answers again", name);
@@ -157,7 +158,7 @@ enum pxd_life_do pxd_life_tick(struct pxd_life *v, const struct pxd_conn *c, con
 			(double)silent / 1e9);
 	}
 	/* Not only in silence: a reader to whom a long frame comes slowly has nothing else to say, and would seem dead. */
-	if (now - v->pinged > beat) {
+	if (px_past(now, v->pinged) > beat) {
 		v->pinged = now;
 		return PXD_LIFE_PING;
 	}
@@ -169,8 +170,8 @@ void pxd_life_dead(const struct pxd_life *v, struct pxd *d, const char *name, co
 	pxd_fail(d, PXD_EXIT_LOST,
 		"%s is dead: no connection for %g s (reconnect:); last byte from the peer %.1f s ago; it was "
 		"interrupted by: %s%s%s",
-		name, (double)v->reconnect_ms / 1000, (double)(px_now_ns() - v->last_byte) / 1e9, v->why,
-		attempt && *attempt ? "; the last attempt met: " : "", attempt ? attempt : "");
+		name, (double)v->reconnect_ms / 1000, (double)(px_past(px_now_ns(), v->last_byte)) / 1e9,
+		v->why, attempt && *attempt ? "; the last attempt met: " : "", attempt ? attempt : "");
 }
 
 void pxd_frame_check(uint8_t *head, const uint8_t *body, size_t n)

@@ -48,5 +48,10 @@ uint64_t px_now_ns(void); /* CLOCK_MONOTONIC, less what px_now_stood was told */
 /* px_now_stood: this process was stopped (Ctrl-Z) for so long, and whoever waits for others should not count it. Processes of one
  * thread only. */
 void px_now_stood(uint64_t ns);
+/* px_past: how long ago `then` was. What was noted between a stop and px_now_stood lies ahead of the clock: not long ago. */
+static inline uint64_t px_past(uint64_t now, uint64_t then)
+{
+	return now > then ? now - then : 0;
+}
 
 #endif
