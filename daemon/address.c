@@ -5,6 +5,8 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "hostfile.h"
 
@@ -49,4 +51,22 @@ bool pxd_misled(
 		if (!loopback(a->ai_addr))
 			return false;
 	return getnameinfo(list->ai_addr, list->ai_addrlen, addr, NI_MAXHOST, NULL, 0, NI_NUMERICHOST) == 0;
+}
+
+bool pxd_host_is_here(const char *host)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list = NULL;
+	bool here = false;
+
+	if (getaddrinfo(host, "0", &hints, &list) != 0)
+		return false;
+	for (struct addrinfo *a = list; a && !here; a = a->ai_next) {
+		int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+		here = fd >= 0 && bind(fd, a->ai_addr, a->ai_addrlen) == 0;
+		if (fd >= 0)
+			close(fd);
+	}
+	freeaddrinfo(list);
+	return here;
 }

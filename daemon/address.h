@@ -1,6 +1,6 @@
 /* address.h: names and addresses as the hostfile has them, and as they are said.
  *
- * Used by all three programs; knows no loop and no sockets of its own.
+ * Used by all three programs; knows no loop and keeps no socket.
  */
 #ifndef PXD_ADDRESS_H
 #define PXD_ADDRESS_H
@@ -18,6 +18,9 @@ const char *pxd_hostport(const char *host, int port, char *buf);
 
 /* pxd_is_loopback: is the text an address of this machine only, or localhost? */
 bool pxd_is_loopback(const char *host);
+
+/* pxd_host_is_here: is this an address of this machine? Asked by binding it for a moment. */
+bool pxd_host_is_here(const char *host);
 
 /* pxd_misled: site `self` of the job is reached by a name that stands for nothing but loopback here (127.0.1.1 in Debian's /etc/hosts),
  * though other sites with other hosts must dial it: list is what `name` resolves to. The address goes to addr[NI_MAXHOST]. */

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "address.h"
 #include "base/err.h"
 #include "hostfile_text.h"
 #include "proof.h"
@@ -85,25 +86,6 @@ static int options_read(int argc, char **argv, struct pxd_ctl_options *o)
 	return PX_EINVAL;
 }
 
-/* host_is_here: can we bind this address? */
-static bool host_is_here(const char *host)
-{
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list = NULL;
-	bool here = false;
-
-	if (getaddrinfo(host, "0", &hints, &list) != 0)
-		return false;
-	for (struct addrinfo *a = list; a && !here; a = a->ai_next) {
-		int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-		here = fd >= 0 && bind(fd, a->ai_addr, a->ai_addrlen) == 0;
-		if (fd >= 0)
-			close(fd);
-	}
-	freeaddrinfo(list);
-	return here;
-}
-
 bool pxd_ctl_selected(const struct pxd_ctl *c, int site)
 {
 	const struct pxd_site *s = &c->h->sites[site];
@@ -116,7 +98,7 @@ bool pxd_ctl_selected(const struct pxd_ctl *c, int site)
 		const char *bind = s->gateways[g].bind_host;
 		bool any = strcmp(bind, "0.0.0.0") == 0 || strcmp(bind, "::") == 0;
 
-		if (host_is_here(any ? s->gateways[g].host : bind))
+		if (pxd_host_is_here(any ? s->gateways[g].host : bind))
 			return true;
 	}
 	return false;

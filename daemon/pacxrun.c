@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "address.h"
 #include "base/err.h"
 #include "guard.h"
 #include "hostfile_text.h"
@@ -339,25 +340,6 @@ done:
 	return rc;
 }
 
-/* host_is_here: can we bind this address? */
-static bool host_is_here(const char *host)
-{
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list = NULL;
-	bool here = false;
-
-	if (getaddrinfo(host, "0", &hints, &list) != 0)
-		return false;
-	for (struct addrinfo *a = list; a && !here; a = a->ai_next) {
-		int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-		here = fd >= 0 && bind(fd, a->ai_addr, a->ai_addrlen) == 0;
-		if (fd >= 0)
-			close(fd);
-	}
-	freeaddrinfo(list);
-	return here;
-}
-
 static int fail_at(const struct pxd_hosts *h, struct pxd_mark at, const char *text, const char *name,
 	char *why, size_t cap)
 {
@@ -372,7 +354,7 @@ static int site_ports(struct pxd_hosts *h, struct pxd_site *s, const struct opti
 
 	for (int g = 0; g < s->ngateways && s->listen; g++) {
 		if (!s->manual && !s->start && (!o->site || strcmp(o->site, s->name) == 0) &&
-			!host_is_here(s->gateways[g].bind_host))
+			!pxd_host_is_here(s->gateways[g].bind_host))
 			return fail_at(h, s->at,
 				o->site ? "is to be started here, but this machine has no address of its "
 					  "host:; "

@@ -51,13 +51,6 @@ int main(int argc, char **argv)
 """
 
 
-def setup():
-    with open(f"{TMP}/prog.c", "w") as f:
-        f.write(PROGRAM)
-    for m in FLAVORS:
-        subprocess.run([f"mpicc.{m}", "-w", "-D_GNU_SOURCE", "-o", f"{TMP}/prog.{m}", f"{TMP}/prog.c"], check=True)
-
-
 class Job:
     """Two sites of two ranks that are up; ended whatever happens."""
 
@@ -166,7 +159,7 @@ if __name__ == "__main__":
     if not FLAVORS:
         raise SystemExit(77)
     try:
-        setup()
+        sites.programs(TMP, PROGRAM)
         sites.run([(t.__name__, t) for t in TESTS])
     finally:
         shutil.rmtree(TMP, ignore_errors=True)

@@ -22,6 +22,14 @@ def flavors():
             if shutil.which("mpirun." + f) and os.path.exists(f"{BUILD}/lib/pacx/pacxd-{f}")]
 
 
+def programs(folder, source):
+    """An MPI program of a test's own: folder/prog.FLAVOR for each flavour."""
+    with open(f"{folder}/prog.c", "w") as f:
+        f.write(source)
+    for m in flavors():
+        subprocess.run([f"mpicc.{m}", "-w", "-D_GNU_SOURCE", "-o", f"{folder}/prog.{m}", f"{folder}/prog.c"], check=True)
+
+
 def client(flavor):
     """Build the client program if it is not there or older than its source; its path."""
     src = [f"{ROOT}/tests/daemon/client.c"] + [f"{ROOT}/libpacx/{n}.c" for n in ("vendor", "attach_roles", "yield_hook")]

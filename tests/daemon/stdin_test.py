@@ -47,13 +47,6 @@ int main(int argc, char **argv)
 """
 
 
-def setup():
-    with open(f"{TMP}/prog.c", "w") as f:
-        f.write(PROGRAM)
-    for m in FLAVORS:
-        subprocess.run([f"mpicc.{m}", "-w", "-D_GNU_SOURCE", "-o", f"{TMP}/prog.{m}", f"{TMP}/prog.c"], check=True)
-
-
 def environment():
     env = {k: v for k, v in os.environ.items() if not k.startswith("PACX_")}
     return dict(env, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", PACX_RUN_DIR=RUN)
@@ -115,7 +108,7 @@ if __name__ == "__main__":
     if not FLAVORS:
         raise SystemExit(77)
     try:
-        setup()
+        sites.programs(TMP, PROGRAM)
         sites.run([(t.__name__, t) for t in TESTS])
     finally:
         shutil.rmtree(TMP, ignore_errors=True)
