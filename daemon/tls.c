@@ -3,10 +3,10 @@
  * OpenSSL makes one write(2) per record of 16 KiB and two read(2) per record; our BIO gathers what it writes in `out`
  * and hands it to the kernel in one send, and reads far ahead into `in`.
  *
- *  1. Bytes are reported as written only when their records have left `out` for the kernel: the caller need not know
- *     of `out`, and a writer that has nothing more to write has nothing left to flush. Until then they are `held`: the
- *     call that encrypted them says WANT_WRITE, and the next one, which begins with the same bytes by contract,
- *     flushes, and reports them without looking at them.
+ *  1. The last byte of what was encrypted is reported as written only when its record has left `out` for the kernel: the
+ *     caller need not know of `out`, and a writer that has nothing more to write has nothing left to flush. Until then that
+ *     byte is `held`: the next call begins with it by contract, flushes, and reports it without looking at it. The bytes before
+ *     it are reported at once, as the peer may have them, and may answer, before the rest has left.
  *  2. What `in` holds when SSL_read says WANT_READ is nothing: the BIO asks the socket only when `in` is empty. So a
  *     nonempty `in` means that a read can go on.
  *  3. Before the handshake is done a peer is a stranger: it may send SHAKE_MAX bytes, and no buffer grows.
@@ -68,7 +68,7 @@ struct pxd_tls {
 	bool server, shaken, dry;
 	int dead; /* PXD_TLS_EOF or PXD_TLS_ERROR once it has happened */
 	struct half in, out;
-	size_t held;      /* rule 1 */
+	bool held;        /* rule 1 */
 	uint64_t seen;    /* bytes of the handshake */
 	uint64_t records; /* with the present key for writing, at least */
 	uint8_t *gather;  /* [RECORD], for short pieces */
@@ -564,10 +564,17 @@ static size_t gather_next(struct cursor *c, uint8_t *mem, size_t max, const void
 	return got;
 }
 
+/* hold_last: the result of a call that encrypted `taken` bytes and then had to stop with rc. */
+static ssize_t hold_last(struct pxd_tls *t, size_t taken, int rc)
+{
+	t->held = taken > 0;
+	return taken > 1 && !t->dead ? (ssize_t)taken - 1 : rc;
+}
+
 ssize_t pxd_tls_writev(struct pxd_tls *t, const struct iovec *v, int n)
 {
 	struct cursor c = { v, n, 0 };
-	size_t all = 0, taken = 0, done;
+	size_t taken = 0, all = 0, done;
 	int rc;
 
 	if (t->dead)
@@ -579,10 +586,9 @@ ssize_t pxd_tls_writev(struct pxd_tls *t, const struct iovec *v, int n)
 	rc = out_flush(t);
 	if (rc < 0)
 		return rc;
-	if (t->held > 0) {
-		done = t->held < all ? t->held : all;
-		t->held -= done;
-		return (ssize_t)done;
+	if (t->held && all > 0) {
+		t->held = false;
+		return 1;
 	}
 	ERR_clear_error();
 	if (t->records >= REKEY && SSL_key_update(t->ssl, SSL_KEY_UPDATE_NOT_REQUESTED) == 1)
@@ -594,9 +600,7 @@ ssize_t pxd_tls_writev(struct pxd_tls *t, const struct iovec *v, int n)
 		for (size_t at = 0; at < len; at += done) {
 			rc = SSL_write_ex(t->ssl, (const uint8_t *)piece + at, len - at, &done);
 			if (rc != 1) {
-				rc = ssl_fail(t, rc);
-				t->held = taken;
-				return rc;
+				return hold_last(t, taken, ssl_fail(t, rc));
 			}
 			taken += done;
 			t->records++;
@@ -605,10 +609,7 @@ ssize_t pxd_tls_writev(struct pxd_tls *t, const struct iovec *v, int n)
 			break;
 	}
 	rc = out_flush(t);
-	if (rc == 0)
-		return (ssize_t)taken;
-	t->held = taken;
-	return rc;
+	return rc == 0 ? (ssize_t)taken : hold_last(t, taken, rc);
 }
 
 bool pxd_tls_pending(const struct pxd_tls *t)

@@ -39,8 +39,8 @@ int pxd_tls_shake(struct pxd_tls *t);                         /* 0 = done, or wa
 ssize_t pxd_tls_read(struct pxd_tls *t, void *buf, size_t n); /* > 0, or want */
 ssize_t pxd_tls_writev(
 	struct pxd_tls *t, const struct iovec *v, int n); /* bytes taken > 0, or want. After a want the
-	next call must begin with the same bytes (their address may differ): some of them may have left already, and may even
-	be answered by the peer, before a call reports them */
+	next call must begin with the same byte (its address may differ). The peer never has a byte that no call has
+	reported; the last byte of a run of calls is reported when all have left for the kernel */
 bool pxd_tls_pending(
 	const struct pxd_tls *t); /* decrypted bytes are waiting: read without polling the socket */
 void pxd_tls_dry(struct pxd_tls *t,
