@@ -33,7 +33,8 @@ Q       = $(if $(V),,@)
 WARN    = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla $(if $(WERROR),-Werror)
 SANFLAGS = $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
 # -iquote, not -I: err.h, wait.h and endian.h are also names of libc's.
-INC     = -iquote libpacx -iquote libpacx/base -iquote libpacx/wire -iquote daemon -iquote tests -iquote tests/fuzz
+ROOMS   = $(patsubst %/,%,$(sort $(dir $(wildcard libpacx/*/*.c daemon/*/*.c))))
+INC     = -iquote libpacx $(addprefix -iquote ,$(ROOMS)) -iquote tests -iquote tests/fuzz
 CFLAGS  = -std=c11 -D_GNU_SOURCE -DPX_VERSION_TEXT='"$(VERSION)"' -g $(OPT) -fPIC $(WARN) $(SANFLAGS) $(INC) -MMD -MP
 # MPICH's MPI_STATUSES_IGNORE looks like an array of length 1 to gcc.
 VFLAGS  = $(CFLAGS) $(if $(findstring clang,$(CC)),,-Wno-stringop-overflow -Wno-array-bounds)
@@ -53,18 +54,17 @@ export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = 1
 
 BASE   = $(wildcard libpacx/base/*.c)
 WIRE   = $(wildcard libpacx/wire/*.c)
-LIB    = $(wildcard libpacx/*.c libpacx/coll/*.c libpacx/io/*.c libpacx/rma/*.c)
+LIB    = $(filter-out $(BASE) $(WIRE),$(wildcard libpacx/*/*.c))
 # What pacxd shares with libpacx beyond the two lowest floors.
-ATTACH = libpacx/vendor.c libpacx/attach_roles.c libpacx/yield_hook.c
-HOSTS  = daemon/address.c $(wildcard daemon/hostfile*.c)
-RUN    = $(addprefix daemon/,pacxrun.c plan.c plan_print.c plan_key.c quote.c elf_flavor.c launch.c start_env.c muster.c output.c records.c json.c descend.c guard.c feeder.c key.c)
-DISPATCH = daemon/pacxd_dispatch.c daemon/relay.c daemon/relay_end.c daemon/relay_who.c
-# What the relay shares with the daemons.
-DISPATCH_USES = $(addprefix daemon/,door.c crowd.c quiet.c proof.c key.c)
-CTL    = $(wildcard daemon/pacxctl*.c)
-PACXD  = daemon/key.c daemon/descend.c $(filter-out $(RUN) $(CTL) $(HOSTS) $(DISPATCH) daemon/pacxlabel.c daemon/pacxrank.c,$(wildcard daemon/*.c))
-# What pacxctl shares with the daemons and pacxrun.
-CTL_USES = $(addprefix daemon/,tls.c key.c proof.c via.c rundir.c json.c)
+ATTACH = libpacx/native/vendor.c libpacx/native/attach_roles.c libpacx/native/yield_hook.c
+HOSTS  = $(wildcard daemon/hostfile/*.c)
+# in: files of a daemon's room. What the programs share is named one by one.
+in     = $(patsubst %,daemon/$(1)/%.c,$(2))
+RUN    = $(filter-out $(APART),$(wildcard daemon/pacxrun/*.c daemon/base/*.c)) $(call in,net,key)
+APART  = $(call in,pacxrun,pacxlabel pacxrank)
+DISPATCH = $(call in,pacxd,pacxd_dispatch relay relay_end relay_who) $(call in,net,door crowd quiet proof key)
+CTL    = $(wildcard daemon/pacxctl/*.c) $(call in,base,rundir json) $(call in,net,tls key proof via)
+PACXD  = $(filter-out $(DISPATCH),$(wildcard daemon/pacxd/*.c)) $(wildcard daemon/base/*.c daemon/net/*.c daemon/link/*.c)
 
 plain   = $(patsubst %.c,$(B)/obj/plain/%.o,$(1))
 vendored = $(patsubst %.c,$(B)/obj/$(2)/%.o,$(1))
@@ -85,10 +85,10 @@ $(B)/obj/plain/%.o: %.c
 $(B)/obj/plain/libpacx/base/loaded.o $(foreach v,$(VENDORS),$(B)/obj/$(v)/libpacx/dlsym_hook.o): SANFLAGS =
 
 $(B)/bin/pacxrun: $(call plain,$(RUN) $(HOSTS) $(BASE) $(WIRE))
-$(B)/bin/pacxctl: $(call plain,$(CTL) $(CTL_USES) $(HOSTS) $(BASE) $(WIRE))
-$(B)/bin/pacxd: $(call plain,$(DISPATCH) $(DISPATCH_USES) $(BASE) $(WIRE))
-$(B)/lib/pacx/pacxlabel: $(call plain,daemon/pacxlabel.c $(BASE))
-$(B)/lib/pacx/pacxrank: $(call plain,daemon/pacxrank.c)
+$(B)/bin/pacxctl: $(call plain,$(CTL) $(HOSTS) $(BASE) $(WIRE))
+$(B)/bin/pacxd: $(call plain,$(DISPATCH) $(BASE) $(WIRE))
+$(B)/lib/pacx/pacxlabel: $(call plain,daemon/pacxrun/pacxlabel.c $(BASE))
+$(B)/lib/pacx/pacxrank: $(call plain,daemon/pacxrun/pacxrank.c)
 $(PROGRAMS):
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  LINK    $@")
@@ -146,16 +146,17 @@ UNIT   = $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/*.c))
 FUZZ   = $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
 FLOORS = $(call plain,$(HOSTS) $(BASE) $(WIRE))
 # Daemon files that a test (T_test, fuzz target T) needs beyond the floors.
-USES_codec = daemon/codec.c
-USES_auto_codec = daemon/codec.c daemon/auto_codec.c
-USES_via = daemon/via.c
-USES_status = daemon/status.c daemon/rundir.c
-USES_key = daemon/key.c
-USES_tls = daemon/tls.c daemon/key.c daemon/proof.c
-USES_proof = daemon/proof.c daemon/key.c
-USES_crowd = daemon/crowd.c
-USES_outq = daemon/outq.c daemon/link_seg.c
-USES_link = $(addprefix daemon/,link.c link_in.c link_back.c link_rate.c link_seg.c in_send.c out_flow.c outq.c stream_life.c auto_codec.c codec.c pacxd_world.c tcp_state.c)
+USES_codec = $(call in,link,codec)
+USES_auto_codec = $(call in,link,codec auto_codec)
+USES_via = $(call in,net,via)
+USES_status = $(call in,pacxd,status) $(call in,base,rundir)
+USES_key = $(call in,net,key)
+USES_tls = $(call in,net,tls key proof)
+USES_proof = $(call in,net,proof key)
+USES_crowd = $(call in,net,crowd)
+USES_outq = $(call in,link,outq link_seg)
+USES_link = $(call in,link,link link_in link_back link_rate link_seg outq stream_life auto_codec codec) \
+	$(call in,pacxd,in_send out_flow pacxd_world) $(call in,net,tcp_state)
 $(foreach t,codec auto_codec via status key tls proof crowd outq,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
 
 $(B)/tests/%: $(B)/obj/plain/tests/unit/%.o $(FLOORS)
@@ -176,7 +177,7 @@ $(B)/bench/raw%: tests/bench/raw%.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -o $@ $<
 
-$(B)/bench/codec: $(B)/obj/plain/tests/bench/codec.o $(call plain,daemon/codec.c)
+$(B)/bench/codec: $(B)/obj/plain/tests/bench/codec.o $(call plain,daemon/link/codec.c)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(CODECS) -lm
 
@@ -229,9 +230,9 @@ fuzz:
 lint: all
 	@scripts/lint $(B)
 
-MAN1 = $(wildcard daemon/*.1)
+MAN1 = $(wildcard daemon/*/*.1)
 MAN5 = $(wildcard hostfiles/*.5)
-MAN8 = $(wildcard daemon/*.8)
+MAN8 = $(wildcard daemon/*/*.8)
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pacx $(DESTDIR)$(PREFIX)/share/man/man1 \
 		$(DESTDIR)$(PREFIX)/share/man/man3 $(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/man/man8 \

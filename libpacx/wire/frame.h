@@ -65,7 +65,7 @@ struct px_frame {
 	uint8_t version;
 	uint8_t type;
 	uint16_t flags;
-	uint8_t codec;   /* SEG: how the body is encoded, 0 = plain (daemon/codec.h) */
+	uint8_t codec;   /* SEG: how the body is encoded, 0 = plain (daemon/link/codec.h) */
 	uint8_t elem;    /* element size of the datatype in bytes, 0 = unknown */
 	uint64_t seq;    /* link sequence number, from 1, set by the out-daemon; 0 inside a site */
 	uint64_t body;   /* bytes that follow this header */

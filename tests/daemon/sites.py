@@ -32,14 +32,14 @@ def programs(folder, source):
 
 def client(flavor):
     """Build the client program if it is not there or older than its source; its path."""
-    src = [f"{ROOT}/tests/daemon/client.c"] + [f"{ROOT}/libpacx/{n}.c" for n in ("vendor", "attach_roles", "yield_hook")]
+    src = [f"{ROOT}/tests/daemon/client.c"] + [f"{ROOT}/libpacx/{n}.c" for n in ("native/vendor", "native/attach_roles", "native/yield_hook")]
     for d in ("base", "wire"):
         src += sorted(f"{ROOT}/libpacx/{d}/{n}" for n in os.listdir(f"{ROOT}/libpacx/{d}") if n.endswith(".c"))
     exe = f"{BUILD}/{flavor}/tests-daemon/client"
     if os.path.exists(exe) and all(os.path.getmtime(s) <= os.path.getmtime(exe) for s in src):
         return exe
     os.makedirs(os.path.dirname(exe), exist_ok=True)
-    inc = [a for d in ("libpacx", "libpacx/base", "libpacx/wire") for a in ("-iquote", f"{ROOT}/{d}")]
+    inc = [a for d in ("libpacx", "libpacx/base", "libpacx/wire", "libpacx/native") for a in ("-iquote", f"{ROOT}/{d}")]
     made = f"{exe}.{os.getpid()}"  # renamed when complete: another test may be building it, too
     subprocess.run([f"mpicc.{flavor}", "-std=c11", "-D_GNU_SOURCE", "-g", "-O2", *inc, "-iquote", f"{BUILD}/gen/{flavor}",
                     "-w", "-rdynamic", "-Wl,--no-as-needed", "-o", made, *src, "-ldl"], check=True)

@@ -5,7 +5,7 @@
 
 #include "test.h"
 
-#include "../../daemon/quote.c"
+#include "../../daemon/pacxrun/quote.c"
 
 /* Words with everything a shell might touch. */
 static char *odd[] = { "a b", "", "it's", "\"q\"", "$HOME", "`id`", "back\\slash", "new\nline", "*", "~",

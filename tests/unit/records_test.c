@@ -5,8 +5,8 @@
 
 #include "test.h"
 
-#include "../../daemon/json.c"
-#include "../../daemon/records.c"
+#include "../../daemon/base/json.c"
+#include "../../daemon/pacxrun/records.c"
 
 static char text[65536];
 static size_t ntext;
