@@ -65,11 +65,11 @@ static void process_prepare(void)
 	struct rlimit files;
 	cpu_set_t all;
 
-	/* The launcher's process on this node is our parent: when it dies nobody is left to end us. */
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		raise(SIGKILL);
 	sigaction(SIGTERM, &quiet, NULL);
+	/* The launcher's process on this node is our parent: when it dies nobody is left to end us. */
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != parent)
+		raise(SIGTERM);
 	sigaction(SIGPIPE, &ignore, NULL);
 	/* What a batch system or a user has to say is for the application. */
 	sigaction(SIGUSR1, &ignore, NULL);
@@ -245,9 +245,9 @@ static int daemon_open(struct pxd *d)
 	rc = d->role->open(d);
 	snprintf(name, sizeof name, "%s-%s-%s%d", d->hosts->job_id, pxd_site_name(d, d->self),
 		index % 2 == 0 ? "out" : "in", d->gateway);
+	socket_path = d->status.path; /* written before the socket is made */
 	if (rc == 0)
 		pxd_status_open(&d->status, &d->loop, name, status_make, d);
-	socket_path = d->status.path;
 	return rc;
 }
 

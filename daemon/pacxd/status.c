@@ -107,12 +107,12 @@ int pxd_status_open(struct pxd_status *s, uv_loop_t *loop, const char *name,
 	s->open = true;
 	s->make = make;
 	s->arg = arg;
+	snprintf(s->path, sizeof s->path, "%s", path);
 	rc = uv_pipe_bind(&s->pipe, path);
 	if (rc == 0)
 		rc = chmod(path, 0600) < 0 ? -errno : 0;
 	if (rc == 0)
 		rc = uv_listen((uv_stream_t *)&s->pipe, PXD_STATUS_CLIENTS, on_connection);
-	snprintf(s->path, sizeof s->path, "%s", path);
 	if (rc == 0)
 		return 0;
 	pxd_status_close(s);

@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
+
+#include "records.h"
 
 /* All of it. false: nobody reads any more. */
 static bool put(int fd, const char *data, size_t n)
@@ -30,8 +32,48 @@ static bool put(int fd, const char *data, size_t n)
 	return true;
 }
 
+struct pxd_feed_window *pxd_feed_window_new(void)
+{
+	struct pxd_feed_window *w = calloc(1, sizeof *w);
+
+	if (!w || uv_mutex_init(&w->lock) < 0) {
+		free(w);
+		return NULL;
+	}
+	if (uv_cond_init(&w->moved) < 0) {
+		uv_mutex_destroy(&w->lock);
+		free(w);
+		return NULL;
+	}
+	return w;
+}
+
+bool pxd_feed_window_put(struct pxd_feed_window *w, const char *site, const char *record)
+{
+	char head[PXD_RECORD];
+	size_t n = (size_t)snprintf(head, sizeof head, PXD_RECORD_MARK "%s:rank stdin 1/1 ", site);
+
+	if (n >= sizeof head || memcmp(record, head, n) != 0)
+		return false;
+	uv_mutex_lock(&w->lock);
+	w->taken = strtoull(record + n, NULL, 10);
+	uv_cond_signal(&w->moved);
+	uv_mutex_unlock(&w->lock);
+	return true;
+}
+
+/* Until the reader has taken all but what the window allows to be under way. */
+static void window_wait(struct pxd_feed_window *w, uint64_t sent)
+{
+	uv_mutex_lock(&w->lock);
+	while (sent > w->taken + PXD_FEED_WINDOW)
+		uv_cond_wait(&w->moved, &w->lock);
+	uv_mutex_unlock(&w->lock);
+}
+
 void pxd_feeder_run(void *arg)
 {
+	uint64_t sent = 0;
 	struct pxd_feeder *f = arg;
 	char buf[4096];
 
@@ -52,6 +94,9 @@ void pxd_feeder_run(void *arg)
 			continue;
 		if (n <= 0)
 			break;
+		sent += (uint64_t)n;
+		if (f->window)
+			window_wait(f->window, sent);
 		if (!put(f->to, buf, (size_t)n))
 			break;
 	}

@@ -78,6 +78,7 @@ struct launch {
 	struct pxd_output out, err;
 	struct pxd_stats *stats;
 	struct pxd_muster muster;
+	struct pxd_feed_window *window; /* of the standard input of rank 0 */
 	uv_signal_t signals[NSIGNALS];
 	uv_timer_t end, sweep, pipes, judge;
 	int running; /* guards */
@@ -283,6 +284,9 @@ static void filter_record(void *arg, const char *record)
 {
 	struct stream *s = arg;
 
+	if (s->to == &s->l->err && s->l->window &&
+		pxd_feed_window_put(s->l->window, s->l->h->sites[s->site].name, record))
+		return;
 	if (s->to == &s->l->err && pxd_muster_put(&s->l->muster, s->site, record))
 		return;
 	if (s->to == &s->l->out)
@@ -458,7 +462,8 @@ static int stdin_choose(const struct launch *l, const struct pxd_start *st, stru
 		feed->fifo = l->o->stdin_fifo;
 		return -1;
 	}
-	if (!isatty(0) && !feed->first)
+	feed->window = st->pump_stdin ? l->window : NULL;
+	if (!isatty(0) && !feed->first && !feed->window)
 		return 0;
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -1;
@@ -615,6 +620,8 @@ int pxd_launch_run(const struct pxd_hosts *h, const struct pxd_plan *p, const st
 		s->status = -1;
 		if (!s->start->command || (o->only >= 0 && o->only != i) || l->ending)
 			continue;
+		if (s->start->pump_stdin && !(l->window = pxd_feed_window_new()))
+			say("out of memory for standard input");
 		if (o->verbose)
 			say("site '%s': %.500s", s->start->site->name, s->start->command);
 		if (site_start(l, s) < 0)

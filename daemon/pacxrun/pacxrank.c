@@ -15,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "pump.h"
+
 static int number_of(const char *name, int otherwise)
 {
 	const char *v = getenv(name);
@@ -62,11 +64,19 @@ static void daemon_become(void)
 	_exit(1);
 }
 
-/* stdin_from_fifo: global rank 0 gets its standard input from pacxrun where the launcher is no good for that. */
-static void stdin_from_fifo(const char *path)
+/* stdin_from: global rank 0 gets its standard input from pacxrun where the launcher is no good for that: from a FIFO, or ("-") from the
+ * launcher, but in pieces that it can stand. */
+static void stdin_from(const char *path)
 {
-	int fd = open(path, O_RDONLY);
+	int fd;
 
+	if (strcmp(path, "-") == 0) {
+		unsetenv("PACX_STDIN");
+		if (pxd_pump_start(getenv("PACX_SITE") ? getenv("PACX_SITE") : "") < 0)
+			fprintf(stderr, "pacxrank: standard input: %s\n", strerror(errno));
+		return;
+	}
+	fd = open(path, O_RDONLY);
 	if (fd < 0 || dup2(fd, 0) < 0) {
 		fprintf(stderr, "pacxrank: standard input from %s: %s\n", path, strerror(errno));
 		return;
@@ -88,7 +98,7 @@ int main(int argc, char **argv)
 		daemon_become();
 	unsetenv("PACX_KEY");
 	if (rank == 0 && is("PACX_BASE", "0") && getenv("PACX_STDIN"))
-		stdin_from_fifo(getenv("PACX_STDIN"));
+		stdin_from(getenv("PACX_STDIN"));
 	execvp(argv[1], argv + 1);
 	if (errno == E2BIG)
 		fprintf(stderr,

@@ -470,14 +470,12 @@ static void fifo_remove(void)
 }
 
 /* fifo_make: standard input of global rank 0 where MPICH's hydra would give it to a daemon, or would give up when rank 0 does not read
- * 64 KiB of it at once. With a start command of the user's, rank 0 may be on another node. */
-static const char *fifo_make(const struct pxd_hosts *h)
+ * 64 KiB of it at once. With a start command of the user's, rank 0 may be on another node, and takes it in pieces (feeder.h). */
+static const char *fifo_make(const struct pxd_hosts *h, bool data)
 {
 	const struct pxd_site *s = &h->sites[0];
-	struct stat st;
 
-	if (s->mpi != PX_MPI_MPICH ||
-		(!s->daemons_first && (s->start || fstat(0, &st) < 0 || S_ISCHR(st.st_mode))))
+	if (s->mpi != PX_MPI_MPICH || (!s->daemons_first && (s->start || !data)))
 		return NULL;
 	strcpy(fifo_dir, "/tmp/pacxrun-XXXXXX");
 	if (!mkdtemp(fifo_dir)) {
@@ -517,8 +515,12 @@ static int run(struct pxd_hosts *h, const struct options *o, struct pxd_plan_opt
 		goto fail;
 	po->only = self;
 	po->env_only = o->env;
-	if (!o->check && !o->env)
-		po->stdin_fifo = lo.stdin_fifo = fifo_make(h);
+	if (!o->check && !o->env) {
+		struct stat st;
+
+		po->stdin_data = fstat(0, &st) == 0 && !S_ISCHR(st.st_mode);
+		po->stdin_fifo = lo.stdin_fifo = fifo_make(h, po->stdin_data);
+	}
 	if (pxd_plan_make(h, po, &p, why, sizeof why) < 0)
 		goto fail;
 	if (o->stats && !o->check && !o->env && pxd_stats_prove(o->stats, why, sizeof why) < 0)

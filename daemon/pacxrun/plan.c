@@ -229,8 +229,8 @@ static void env_make(const struct pxd_hosts *h, const struct pxd_plan_options *o
 		words_add(env, "PACX_STATS=1");
 	if (st->records)
 		words_add(env, "PACX_RECORDS=1");
-	if (st->fifo_stdin)
-		words_add(env, "PACX_STDIN=%s", o->stdin_fifo);
+	if (st->fifo_stdin || st->pump_stdin)
+		words_add(env, "PACX_STDIN=%s", st->fifo_stdin ? o->stdin_fifo : "-");
 	for (size_t i = 0; i < sizeof passed / sizeof passed[0]; i++) {
 		const char *v = getenv(passed[i]);
 
@@ -421,6 +421,9 @@ static int start_make(const struct pxd_hosts *h, int i, const struct pxd_plan_op
 	st->records = wanted && records_wanted(s);
 	st->fifo_stdin = o->stdin_fifo && s->base == 0 && site_is_here(s) &&
 			 (s->daemons_first || !s->start) && s->mpi == PX_MPI_MPICH;
+	/* hydra gives up when a rank does not take 64 KiB at once; behind the user's own command there is no FIFO. */
+	st->pump_stdin = o->stdin_data && !st->fifo_stdin && s->base == 0 && s->start && st->records &&
+			 s->mpi == PX_MPI_MPICH && pxd_template_has(s->start, "app");
 	snprintf(why, cap, "out of memory");
 	if (asprintf(&lib, "%s/lib", s->prefix ? s->prefix : o->prefix) < 0)
 		return PX_ENOMEM;

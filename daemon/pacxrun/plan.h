@@ -19,6 +19,7 @@ struct pxd_plan_options {
 	bool env_only;          /* make no start commands, only environments */
 	int only;               /* make the start command of this site only; -1 = of all */
 	const char *stdin_fifo; /* for a launcher that cannot give standard input to rank 0, or NULL */
+	bool stdin_data;        /* our standard input is a file or a pipe */
 };
 
 struct pxd_start {
@@ -28,6 +29,7 @@ struct pxd_start {
 	bool secure;     /* has links with TLS: its daemons need the job's key */
 	bool records;    /* its daemons tell on standard error how far they are (muster.h) */
 	bool fifo_stdin; /* global rank 0 reads options.stdin_fifo */
+	bool pump_stdin; /* global rank 0 says how much of its standard input it has taken (feeder.h) */
 	bool key_stdin;  /* the start command reads the job's key as the first line of its standard input */
 	bool key_names; /* Open MPI takes the key to the site's other nodes by its name, if its variable says so */
 	char *command; /* for /bin/sh -c; NULL = by hand */

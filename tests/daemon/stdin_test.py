@@ -56,9 +56,39 @@ def command(mpi, *options):
     return [f"{BUILD}/bin/pacxrun", "-n", "1+1", "--mpi", mpi, *options, "--", f"{TMP}/prog.{mpi}"]
 
 
-def megabytes_arrive_late():
+def own_command(mpi, *options):
+    """The same job, whose first site is started by a command of the user's: no FIFO leads to its rank 0."""
+    more = "--oversubscribe" if mpi == "openmpi" else ""
+    with open(f"{TMP}/own.yml", "w", encoding="utf-8") as f:
+        f.write(f"sites:\n  - {{name: left, ranks: 1, mpi: {mpi}, start: 'exec mpirun.{mpi} {more} -np {{ranks}} {{app}} : -np {{daemons}} {{pacxd}}'}}\n"
+                f"  - {{name: right, ranks: 1, mpi: {mpi}}}\n")
+    return [f"{BUILD}/bin/pacxrun", "-f", f"{TMP}/own.yml", *options, "--", f"{TMP}/prog.{mpi}"]
+
+
+def much():
     data = bytes(range(256)) * (3 << 12)  # 3 MiB
-    want = f"{len(data)} {sum(b * (i % 251 + 1) for i, b in enumerate(data, 1))}\n"
+    return data, f"{len(data)} {sum(b * (i % 251 + 1) for i, b in enumerate(data, 1))}\n"
+
+
+def megabytes_arrive_late_behind_a_command_of_the_users():
+    data, want = much()
+    for mpi in FLAVORS:
+        for options in ((), ("--label",)):
+            p = subprocess.run(own_command(mpi, *options), input=data, capture_output=True, timeout=100, env=environment(), check=False)
+            label = "[left 0] " if options else ""
+            assert (p.returncode, p.stdout.decode()) == (0, label + want) and b"\1" not in p.stderr, (mpi, options, p)
+
+
+def what_rank_0_does_not_read_holds_nobody_up():
+    data, _ = much()
+    for mpi in set(FLAVORS) & {"mpich"}:  # Open MPI's launcher crashes of it, without PACX, too
+        run = [*own_command(mpi)[:-1], "/bin/sh", "-c", f"exec <&-; exec {TMP}/prog.{mpi} </dev/null"]
+        p = subprocess.run(run, input=data, capture_output=True, timeout=100, env=environment(), check=False)
+        assert (p.returncode, p.stdout) == (0, b"0 0\n"), p
+
+
+def megabytes_arrive_late():
+    data, want = much()
     for mpi in FLAVORS:
         for options in ((), ("--daemons", "first"), ("--form", "single")):
             p = subprocess.run(command(mpi, *options), input=data, capture_output=True, timeout=100, env=environment(), check=False)
@@ -102,7 +132,8 @@ def sockets_go_with_the_job():
     assert p.returncode == 0 and not sockets(), (p, sockets())
 
 
-TESTS = [megabytes_arrive_late, no_standard_input_is_fine, sockets_go_with_the_job]
+TESTS = [megabytes_arrive_late, megabytes_arrive_late_behind_a_command_of_the_users, what_rank_0_does_not_read_holds_nobody_up,
+         no_standard_input_is_fine, sockets_go_with_the_job]
 
 if __name__ == "__main__":
     if not FLAVORS:

@@ -1,0 +1,97 @@
+/* pump.c: see pump.h. */
+#include "pump.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "records.h"
+
+/* So many bytes have been passed on. */
+static bool say(const char *site, uint64_t n)
+{
+	char record[PXD_RECORD + 1];
+	int head = snprintf(record, sizeof record, PXD_RECORD_MARK "%.64s:rank stdin 1/1 %llu", site,
+		(unsigned long long)n);
+
+	memset(record + head, ' ', PXD_RECORD - (size_t)head);
+	record[PXD_RECORD - 1] = '\n';
+	while (write(2, record, PXD_RECORD) < 0)
+		if (errno != EINTR)
+			return false;
+	return true;
+}
+
+static bool put(int fd, const char *data, size_t n)
+{
+	while (n > 0) {
+		ssize_t w = write(fd, data, n);
+
+		if (w < 0 && errno != EINTR)
+			return false;
+		data += w > 0 ? w : 0;
+		n -= w > 0 ? (size_t)w : 0;
+	}
+	return true;
+}
+
+static void pump(const char *site, int to)
+{
+	static char buf[16384];
+	struct pollfd p[2] = { { .fd = 0, .events = POLLIN }, { .fd = to } };
+	uint64_t sum = 0;
+
+	for (;;) {
+		ssize_t n;
+
+		if (poll(p, 2, -1) < 0 && errno != EINTR)
+			return;
+		if (p[1].revents) /* the rank reads no more */
+			return;
+		if (!p[0].revents)
+			continue;
+		n = read(0, buf, sizeof buf);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0 || !put(to, buf, (size_t)n))
+			return;
+		sum += (uint64_t)n;
+		if (!say(site, sum))
+			return;
+	}
+}
+
+int pxd_pump_start(const char *site)
+{
+	int ends[2], e;
+	pid_t pid;
+
+	if (pipe(ends) < 0)
+		return -1;
+	pid = fork();
+	if (pid == 0) {
+		if (fork() != 0) /* the rank shall find no child that it has not made */
+			_exit(0);
+		signal(SIGPIPE, SIG_IGN);
+		/* The launcher waits for the end of what else we have from it. */
+		dup2(ends[1], 1);
+		close_range(3, ~0u, 0);
+		pump(site, 1);
+		_exit(0);
+	}
+	e = errno;
+	close(ends[1]);
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+	if (pid > 0 && dup2(ends[0], 0) == 0)
+		e = 0;
+	close(ends[0]);
+	errno = e;
+	return e ? -1 : 0;
+}
