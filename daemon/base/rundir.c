@@ -134,8 +134,9 @@ static bool is_dead(const char *path)
 	return rc == ECONNREFUSED;
 }
 
-void pxd_rundir_sweep(const char *dir)
+void pxd_rundir_sweep(const char *dir, const char *job)
 {
+	size_t njob = job ? strlen(job) : 0;
 	char path[PXD_RUNDIR_MAX + 256];
 	struct dirent *e;
 	struct stat st;
@@ -146,10 +147,12 @@ void pxd_rundir_sweep(const char *dir)
 
 		if (n <= strlen(SUFFIX) || strcmp(e->d_name + n - strlen(SUFFIX), SUFFIX) != 0)
 			continue;
+		if (job && (strncmp(e->d_name, job, njob) != 0 || e->d_name[njob] != '-'))
+			continue;
 		snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
 		/* A daemon that is starting binds and listens within a moment. */
-		if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode) && time(NULL) - st.st_mtime > SWEEP_AGE_S &&
-			is_dead(path))
+		if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode) &&
+			(job || time(NULL) - st.st_mtime > SWEEP_AGE_S) && is_dead(path))
 			unlink(path);
 	}
 	if (d)

@@ -23,7 +23,8 @@ int pxd_rundir_place(int i, char *dir, size_t cap, char *why, size_t whycap);
  * gets a hash of the whole. 0 or PX_EINVAL: even that is too long. */
 int pxd_rundir_socket(const char *dir, const char *name, char *path, size_t cap);
 
-/* pxd_rundir_sweep: remove the sockets in dir at which nobody listens: their daemons were killed. */
-void pxd_rundir_sweep(const char *dir);
+/* pxd_rundir_sweep: remove the sockets in dir at which nobody listens: their daemons were killed. job: only those of this job (its id),
+ * of any age, which nobody starts any more; NULL: of all jobs, but not the youngest, whose daemons may be starting. */
+void pxd_rundir_sweep(const char *dir, const char *job);
 
 #endif

@@ -97,7 +97,7 @@ int pxd_status_open(struct pxd_status *s, uv_loop_t *loop, const char *name,
 		px_log(PX_LOG_WARN, "no pacxctl status for this daemon: %s", why);
 		return rc;
 	}
-	pxd_rundir_sweep(dir);
+	pxd_rundir_sweep(dir, NULL);
 	if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode)) /* of a daemon that was killed */
 		unlink(path);
 	rc = uv_pipe_init(loop, &s->pipe, 0);

@@ -29,6 +29,7 @@
 #include "muster.h"
 #include "output.h"
 #include "records.h"
+#include "rundir.h"
 #include "start_env.h"
 
 #define FAIL_WAIT_MS                                                                                         \
@@ -584,6 +585,16 @@ static int stats_save(const struct launch *l)
 	return rc;
 }
 
+/* sockets_sweep: launchers kill daemons before these could remove their sockets. */
+static void sockets_sweep(const struct pxd_hosts *h)
+{
+	char dir[PXD_RUNDIR_MAX], why[PXD_RUNDIR_MAX + 200];
+
+	for (int i = 0; i < PXD_RUNDIR_PLACES; i++)
+		if (pxd_rundir_place(i, dir, sizeof dir, why, sizeof why) == 0)
+			pxd_rundir_sweep(dir, h->job_id);
+}
+
 int pxd_launch_run(const struct pxd_hosts *h, const struct pxd_plan *p, const struct pxd_launch_options *o)
 {
 	struct launch *l = calloc(1, sizeof *l);
@@ -633,6 +644,7 @@ int pxd_launch_run(const struct pxd_hosts *h, const struct pxd_plan *p, const st
 	if (l->stats && stats_save(l) < 0)
 		l->unwritten = true;
 	pxd_stats_free(l->stats);
+	sockets_sweep(h);
 	code = !l->code && l->unwritten ? EXIT_UNWRITTEN : l->code;
 	/* The loop, the outputs and the sites stay: a feeder may still be reading, and the process
 	 * ends now. */
