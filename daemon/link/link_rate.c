@@ -44,12 +44,12 @@ static void streams_grow(struct pxd_path *l, uint64_t now, uint32_t rtt, int (*a
 
 	/* Where the reader dials, too, it would not know of more. */
 	if (l->opts->streams != 0 || l->opts->relay || !l->stream[0]->dials || rtt < AUTO_RTT_US ||
-		l->full_since == 0 || now - l->full_since < need)
+		l->full_since == 0 || px_past(now, l->full_since) < need)
 		return;
-	if (l->settled && now - l->settled_at < AUTO_AGAIN_NS)
+	if (l->settled && px_past(now, l->settled_at) < AUTO_AGAIN_NS)
 		return;
 	l->settled = false;
-	rate = (double)l->window_bytes / ((double)(now - l->full_since) / 1e9);
+	rate = (double)l->window_bytes / ((double)px_past(now, l->full_since) / 1e9);
 	l->full_since = now;
 	l->window_bytes = 0;
 	if (rate > l->best_rate * (l->use > l->best_use ? AUTO_GAIN : 1.0)) {
@@ -79,13 +79,13 @@ void pxd_rate_tick(struct pxd_path *l, uint64_t now, int (*add)(struct pxd_path 
 {
 	uint32_t rtt;
 	uint64_t bytes = tcp_progress(l, &rtt);
-	double dt = (double)(now - l->tick_at) / 1e9;
+	double dt = (double)px_past(now, l->tick_at) / 1e9;
 	bool full = l->stream[0]->life.state == PXD_LINK_UP;
 
 	for (int i = 0; i < l->use && full; i++)
 		full = l->stream[i]->q.unsent > 0 || l->stream[i]->life.state != PXD_LINK_UP;
 	l->tick_at = now;
-	if (!full || bytes == 0) {
+	if (!full || bytes == 0 || dt <= 0) {
 		l->full_since = 0;
 		return;
 	}

@@ -326,6 +326,19 @@ static uint64_t cpu_ns(void)
 	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000u;
 }
 
+TEST(a_stop_counts_for_nobody)
+{
+	uint64_t before = px_now_ns(), noted;
+
+	/* Between a long stop and its discovery something is noted: it lies ahead of the clock, and is not long ago. */
+	noted = before;
+	px_now_stood(before / 2);
+	CHECK(px_now_ns() < before);
+	CHECK_UINT(px_past(px_now_ns(), noted), 0);
+	CHECK_UINT(px_past(noted, noted), 0);
+	CHECK_UINT(px_past(noted + 5, noted), 5);
+}
+
 TEST(idle_daemon_uses_under_3_percent)
 {
 	struct px_wait w;
