@@ -3,6 +3,7 @@
 
 #include "conn.h"
 #include "tcp_state.h"
+#include "wait.h"
 
 #define AUTO_STREAMS  8    /* the most that `streams: auto` opens */
 #define AUTO_RTT_US   1000 /* on shorter ways one stream fills the pipe */
