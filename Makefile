@@ -188,7 +188,7 @@ $(LAB): tests/lab/wanem.c
 	$(if $(V),,@echo "  LINK    $@")
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -g $(OPT) $(WARN) $(SANFLAGS) -o $@ $<
 
-NOMPI_ITEMS = $(UNIT) "tests/wire/check_vectors.py $(B)/tests/decode" $(foreach t,$(FUZZ),"$(B)/tests/replay_$(t) tests/fuzz/corpus/$(t)")
+NOMPI_ITEMS = $(UNIT) "tests/wire/check_vectors.py $(B)/tests/decode" "tests/wire/convert.py --check" $(foreach t,$(FUZZ),"$(B)/tests/replay_$(t) tests/fuzz/corpus/$(t)")
 DAEMON_TESTS = $(sort $(wildcard tests/daemon/*_test.sh tests/daemon/*_test.py))
 DAEMON_ITEMS = $(patsubst %,"@240 %",$(DAEMON_TESTS))
 APP_ITEMS = $(patsubst %,"@300 %",$(sort $(wildcard tests/apps/*_test.sh)))

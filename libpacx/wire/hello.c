@@ -8,12 +8,10 @@
 #include "hello.h"
 
 #include <assert.h>
-#include <stddef.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <wchar.h>
 
 #include "endian.h"
 #include "err.h"
@@ -23,61 +21,6 @@
 
 _Static_assert(PX_HELLO_MAX == PX_HELLO_BODY_MAX, "the frame check and the hello agree on its largest size");
 _Static_assert(FIXED + PX_JOB_MAX + PX_NAME_MAX + PX_VENDOR_MAX <= PX_HELLO_MAX, "a hello always fits");
-
-void px_repr_native(struct px_repr *r)
-{
-	struct d {
-		char c;
-		double x;
-	};
-	struct ll {
-		char c;
-		long long x;
-	};
-	struct ld {
-		char c;
-		long double x;
-	};
-	const uint16_t one = 1;
-
-	memset(r, 0, sizeof *r);
-	r->big_endian = *(const uint8_t *)&one == 0;
-	r->char_signed = (char)-1 < 0;
-	r->size_long = sizeof(long);
-	r->size_pointer = sizeof(void *);
-	r->size_wchar = sizeof(wchar_t);
-	r->size_long_double = sizeof(long double);
-	r->align_double = offsetof(struct d, x);
-	r->align_long_long = offsetof(struct ll, x);
-	r->align_long_double = offsetof(struct ld, x);
-	r->long_double_format = __LDBL_MANT_DIG__ == 53    ? 0
-				: __LDBL_MANT_DIG__ == 64  ? 1
-				: __LDBL_MANT_DIG__ == 113 ? 2
-							   : 3;
-	r->size_fint = 4;
-	r->size_flogical = 4;
-	r->flogical_true = 1;
-}
-
-static bool one_of(unsigned v, unsigned a, unsigned b, unsigned c)
-{
-	return v == a || v == b || v == c;
-}
-
-static bool align_valid(unsigned a)
-{
-	return a >= 1 && a <= 16 && (a & (a - 1)) == 0;
-}
-
-static bool repr_valid(const struct px_repr *r)
-{
-	return r->big_endian <= 1 && r->char_signed <= 1 && one_of(r->size_long, 4, 8, 8) &&
-	       one_of(r->size_pointer, 4, 8, 8) && one_of(r->size_wchar, 2, 4, 4) &&
-	       one_of(r->size_long_double, 8, 12, 16) && align_valid(r->align_double) &&
-	       align_valid(r->align_long_long) && align_valid(r->align_long_double) &&
-	       r->long_double_format <= 3 && one_of(r->size_fint, 4, 8, 8) &&
-	       (r->size_flogical == 8 || one_of(r->size_flogical, 1, 2, 4));
-}
 
 /* Names are printed in logs and on terminals: no control characters, not even encoded C1 ones. */
 static bool text_valid(const char *s, size_t min, size_t max)
@@ -100,7 +43,7 @@ static bool hello_valid(const struct px_hello *h)
 {
 	return h->nsites >= 1 && h->site < h->nsites && h->gateways >= 1 && h->gateway < h->gateways &&
 	       h->streams >= 1 && h->stream < h->streams && h->nranks >= 1 && h->nranks <= INT32_MAX &&
-	       h->tag_ub >= 32767 && repr_valid(&h->repr) && text_valid(h->job, 1, PX_JOB_MAX) &&
+	       h->tag_ub >= 32767 && px_repr_valid(&h->repr) && text_valid(h->job, 1, PX_JOB_MAX) &&
 	       text_valid(h->name, 1, PX_NAME_MAX) && text_valid(h->vendor, 0, PX_VENDOR_MAX);
 }
 
@@ -261,11 +204,11 @@ int px_hello_check(const struct px_hello *ours, const struct px_hello *peer, cha
 			"site %s (index %u) is there twice: the other one is %s (index %u); "
 			"was it started twice, or does its port belong to another site?",
 			peer->name, peer->site, ours->name, ours->site);
-	if (memcmp(&peer->repr, &ours->repr, sizeof ours->repr) != 0)
+	if (!px_repr_alike(&peer->repr, &ours->repr))
 		return refuse(PX_EREPR, why, cap,
-			"site %s represents data unlike site %s (byte order, or sizes and alignment of "
-			"types); "
-			"this version does not convert",
+			"site %s represents data unlike site %s (byte order, or sizes of types); this "
+			"version does not "
+			"convert",
 			peer->name, ours->name);
 	return 0;
 }

@@ -10,22 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "repr.h"
+
 #define PX_NAME_MAX   64
 #define PX_JOB_MAX    64
 #define PX_VENDOR_MAX 128
 
 enum px_flavor { PX_MPI_OTHER = 0, PX_MPI_OPENMPI = 1, PX_MPI_MPICH = 2 };
-
-/* The data representation of a site: byte order and sizes of the C and Fortran types. */
-struct px_repr {
-	uint8_t big_endian;
-	uint8_t char_signed;
-	uint8_t size_long, size_pointer, size_wchar, size_long_double;
-	uint8_t align_double, align_long_long, align_long_double; /* inside a struct after a char */
-	uint8_t long_double_format; /* 0 = as double, 1 = x87 80 bit, 2 = binary128, 3 = double-double */
-	uint8_t size_fint, size_flogical;
-	int32_t flogical_true; /* bit pattern of .TRUE. */
-};
 
 struct px_hello {
 	uint16_t protocol;     /* PX_PROTOCOL_VERSION */
@@ -46,8 +37,6 @@ struct px_hello {
 };
 
 #define PX_HELLO_MAX 512 /* encoded size never exceeds this */
-
-void px_repr_native(struct px_repr *r); /* Fortran members: the usual 4, 4, 1 */
 
 /* px_hello_put: encoded length, or PX_EINVAL when cap is too small. */
 int px_hello_put(const struct px_hello *h, uint8_t *out, size_t cap);
