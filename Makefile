@@ -82,7 +82,7 @@ $(B)/obj/plain/%.o: %.c
 	$(Q)$(CC) $(CFLAGS) -c $< -o $@
 
 # A sanitizer's runtime asks our dlsym for libc's functions before anything instrumented may run.
-$(B)/obj/plain/libpacx/base/loaded.o $(foreach v,$(VENDORS),$(B)/obj/$(v)/libpacx/dlsym_hook.o): SANFLAGS =
+$(B)/obj/plain/libpacx/base/loaded.o $(foreach v,$(VENDORS),$(B)/obj/$(v)/libpacx/start/dlsym_hook.o): SANFLAGS =
 
 $(B)/bin/pacxrun: $(call plain,$(RUN) $(HOSTS) $(BASE) $(WIRE))
 $(B)/bin/pacxctl: $(call plain,$(CTL) $(HOSTS) $(BASE) $(WIRE))

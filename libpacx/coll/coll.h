@@ -15,6 +15,9 @@ void px_coll_bcast(struct px_sched *s, void *buf, MPI_Count count, MPI_Datatype 
  * bytes[] is the same everywhere and must live as long as the schedule. */
 void px_coll_allgather(struct px_sched *s, const void *mine, const MPI_Count *bytes, void *all);
 
+/* px_comm_agree: collective over c: all contribute `bytes` bytes, all get all, in rank order. MPI error code. */
+int px_comm_agree(struct px_comm *c, const void *mine, int bytes, void *all);
+
 /* px_coll_allreduce, px_coll_reduce: rank order is kept unless op commutes; the same bits at all ranks. */
 void px_coll_reduce(
 	struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int root);

@@ -525,9 +525,10 @@ static bool advance(struct px_sched *s)
 	}
 }
 
-bool px_sched_advance(struct px_sched *s)
+/* Look once at the schedule of r; true when something happened. Those with blocking steps are driven by their callers. */
+static bool look(struct px_req *r)
 {
-	return !s->blocks && advance(s);
+	return !r->sched->blocks && advance(r->sched);
 }
 
 static void enqueue(struct px_sched *s, struct px_req *r)
@@ -537,6 +538,7 @@ static void enqueue(struct px_sched *s, struct px_req *r)
 	s->req = r;
 	r->kind = PX_COLL;
 	r->sched = s;
+	r->task = look;
 	px_req_set_status(r, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
 	if (c->last)
 		c->last->next = s;
@@ -545,7 +547,7 @@ static void enqueue(struct px_sched *s, struct px_req *r)
 	c->last = s;
 	px_req_need(r);
 	px_req_hold_types(r);
-	px_sched_advance(s);
+	look(r);
 }
 
 /* Until s is complete; the collectives before it on its communicator go on by themselves. */

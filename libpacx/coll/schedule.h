@@ -104,8 +104,9 @@ struct px_comm *px_sched_comm(const struct px_sched *s);
 /* px_sched_run: start, wait, raise errors. px_sched_start: start; *req completes with it. s may be NULL (out of memory). */
 int px_sched_run(struct px_sched *s, struct px_comm *c);
 int px_sched_start(struct px_sched *s, struct px_comm *c, MPI_Request *req);
-/* px_sched_advance: look once; true when something happened. Not for schedules with blocking steps: their caller drives them. */
-bool px_sched_advance(struct px_sched *s);
+/* px_comm_turn: collective over c: when it returns, all collectives called on c before are complete here, and a blocking native call on
+ * c->native may follow (without the lock), which waits for nobody who waits for us. MPI error code. */
+int px_comm_turn(struct px_comm *c);
 
 /* px_internal_send, px_internal_recv: one blocking message of bytes in the collective context, outside of any schedule,
  * with a negative tag. MPI error code, not raised. */

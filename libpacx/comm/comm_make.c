@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "bind.h"
-#include "coll/coll.h"
+#include "coll.h"
 #include "comm.h"
 #include "endian.h"
 #include "err.h"

@@ -7,27 +7,12 @@
 #include <string.h>
 
 #include "bind.h"
-#include "coll/coll.h"
+#include "coll.h"
 #include "comm.h"
 #include "endian.h"
 #include "lock.h"
 #include "raise.h"
 #include "vendor.h"
-
-void px_topo_free(struct px_topo *t)
-{
-	if (!t)
-		return;
-	free(t->dims);
-	free(t->periods);
-	free(t->index);
-	free(t->edges);
-	free(t->in);
-	free(t->out);
-	free(t->in_weight);
-	free(t->out_weight);
-	free(t);
-}
 
 /* A copy of n ints; NULL stays NULL. Clears *ok when out of memory. */
 static int *ints(const int *from, int n, bool *ok)
@@ -41,26 +26,32 @@ static int *ints(const int *from, int n, bool *ok)
 	return to;
 }
 
+/* Move *list, of n ints, to *room, which rises; NULL stays NULL. */
+static void settle(int **list, int n, int **room)
+{
+	if (!*list)
+		return;
+	*list = memcpy(*room, *list, (size_t)n * sizeof **list);
+	*room += n;
+}
+
 struct px_topo *px_topo_copy(const struct px_topo *f)
 {
-	struct px_topo *t = malloc(sizeof *t);
-	bool ok = true;
+	int n = 2 * f->ndims + f->nnodes + f->nedges + 2 * f->nin + 2 * f->nout, *room;
+	struct px_topo *t = malloc(sizeof *t + (size_t)n * sizeof *room);
 
 	if (!t)
 		return NULL;
 	*t = *f;
-	t->dims = ints(f->dims, f->ndims, &ok);
-	t->periods = ints(f->periods, f->ndims, &ok);
-	t->index = ints(f->index, f->nnodes, &ok);
-	t->edges = ints(f->edges, f->nedges, &ok);
-	t->in = ints(f->in, f->nin, &ok);
-	t->out = ints(f->out, f->nout, &ok);
-	t->in_weight = ints(f->in_weight, f->nin, &ok);
-	t->out_weight = ints(f->out_weight, f->nout, &ok);
-	if (!ok) {
-		px_topo_free(t);
-		return NULL;
-	}
+	room = (int *)(t + 1);
+	settle(&t->dims, t->ndims, &room);
+	settle(&t->periods, t->ndims, &room);
+	settle(&t->index, t->nnodes, &room);
+	settle(&t->edges, t->nedges, &room);
+	settle(&t->in, t->nin, &room);
+	settle(&t->out, t->nout, &room);
+	settle(&t->in_weight, t->nin, &room);
+	settle(&t->out_weight, t->nout, &room);
 	return t;
 }
 

@@ -14,8 +14,8 @@ struct px_topo {
 	int *in, *out, *in_weight, *out_weight; /* weights NULL when unweighted */
 };
 
-void px_topo_free(struct px_topo *t);                  /* NULL is fine */
-struct px_topo *px_topo_copy(const struct px_topo *t); /* NULL: out of memory */
+/* px_topo_copy: a copy in one block, which free() frees. NULL: out of memory */
+struct px_topo *px_topo_copy(const struct px_topo *t);
 
 struct px_comm;
 /* px_topo_neighbors: sources and destinations of neighborhood collectives, in the order of the standard.

@@ -12,7 +12,6 @@
 
 #include "bind.h"
 #include "map.h"
-#include "request.h"
 #include "typemap.h"
 #include "vendor.h"
 
@@ -29,6 +28,7 @@ struct deferred {
 	MPI_Op op;
 };
 static struct deferred *deferred;
+int px_types_held;
 
 static uint64_t type_key(MPI_Datatype t)
 {

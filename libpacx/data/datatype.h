@@ -35,6 +35,8 @@ int px_type_pack(const void *buf, MPI_Count count, MPI_Datatype t, void *out);
  * to count elements at buf. 0 or an MPI error code. */
 int px_type_unpack(const void *in, uint64_t bytes, void *buf, MPI_Count count, MPI_Datatype t);
 
+/* px_types_held: so many operations need their datatypes and operators: those that the application frees meanwhile are kept. */
+extern int px_types_held;
 /* px_type_sweep: free what was deferred, when nothing needs it any more. Called when the last operation drops its types. */
 void px_type_sweep(void);
 

@@ -21,8 +21,8 @@
 #include "front.h"
 #include "loaded.h"
 #include "lock.h"
-#include "rma/win_attr.h"
-#include "rma/win_find.h"
+#include "win_attr.h"
+#include "win_find.h"
 #include "vendor.h"
 
 typedef void put_fn(MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *ierr);

@@ -6,7 +6,7 @@
 
 #include "atomic.h"
 #include "bind.h"
-#include "coll/coll.h"
+#include "coll.h"
 #include "comm.h"
 #include "endian.h"
 #include "err.h"
@@ -14,7 +14,6 @@
 #include "map.h"
 #include "request.h"
 #include "raise.h"
-#include "schedule.h"
 #include "service.h"
 #include "state.h"
 #include "vendor.h"

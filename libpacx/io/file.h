@@ -28,6 +28,7 @@
 #include <stdint.h>
 
 #include "comm_find.h"
+#include "schedule.h"
 #include "view.h"
 
 struct px_comm;

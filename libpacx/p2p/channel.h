@@ -1,8 +1,7 @@
 /* channel.h: sending and receiving frames between this rank and its daemons (attach.h).
  *
- * Owns the ring of posted envelope receives, the tags of payload segments, and the table
- * context -> match queue. The one place that decides whether a frame goes to the out-daemon or,
- * for internal messages of collectives, straight to a rank of the same site.
+ * Owns the ring of posted envelope receives and the table context -> match queue. What leaves this rank, and what is held back
+ * for whom, is held.c's, whose face is here, too.
  */
 #ifndef PX_CHANNEL_H
 #define PX_CHANNEL_H
@@ -30,9 +29,6 @@ void px_channel_sent(struct px_req *r);
 
 /* px_channel_take: give message u to receive r, starting the transfer of a long payload. Frees u. */
 void px_channel_take(struct px_req *r, struct px_msg *u);
-
-/* px_xfer_test: advance; true when all segments are through. *rc gets an MPI error code. */
-bool px_xfer_test(struct px_xfer *x, bool sending, int *rc);
 
 /* px_channel_abort: tell all sites, then wait for the out-daemon to end the native job. */
 void px_channel_abort(int code, const char *why);

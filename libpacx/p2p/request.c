@@ -11,7 +11,6 @@
 #include "lock.h"
 #include "map.h"
 #include "raise.h"
-#include "schedule.h"
 #include "state.h"
 #include "wait.h"
 
@@ -33,7 +32,6 @@ void px_duty_add(int n)
 	atomic_fetch_add_explicit(&px_duty, n, memory_order_relaxed);
 }
 
-int px_types_held;
 bool px_serving;
 
 void px_req_hold_types(struct px_req *r)
@@ -308,7 +306,7 @@ bool px_progress(void)
 		next = r->anext;
 		if (r->kind == PX_COLL) {
 			/* it may start or end others, which changes the list */
-			if (px_sched_advance(r->sched))
+			if (r->task(r))
 				return true;
 		} else if (px_req_test(r) && r->orphan) {
 			orphans -= sends(r);

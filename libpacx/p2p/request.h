@@ -14,24 +14,13 @@
 #include <stdint.h>
 
 #include "match.h"
+#include "xfer.h"
 #include "yield_hook.h"
 
 enum px_kind { PX_SEND, PX_RECV, PX_COLL, PX_TASK };
 enum px_mode { PX_STANDARD, PX_BUFFERED, PX_SYNCHRONOUS, PX_READY };
 
-/* Payload segments on their way between this rank and a native peer (a daemon, or a local rank in collectives). */
-struct px_xfer {
-	MPI_Request *req; /* [n]; the first `done` are complete, those up to `posted` are under way */
-	int n, posted, done;
-	char *data; /* where the bytes are or go */
-	char *temp; /* owned copy (packed or truncated data), or NULL */
-	uint64_t total;
-	uint32_t seg;
-	int peer, tag; /* on the relay communicator */
-	bool own_tag;  /* the tag is from our pool */
-};
-
-/* Where a send to another site is: see channel.c. */
+/* Where a send to another site is: see held.c. */
 enum px_stage { PX_UNDER_WAY, PX_HELD, PX_LATER };
 
 struct px_req {
@@ -58,7 +47,7 @@ struct px_req {
 	uint32_t msg;       /* sends to another site: number of the message */
 	MPI_Request native; /* local half, or MPI_REQUEST_NULL */
 	struct px_xfer x;
-	/* Sends to another site (channel.c). */
+	/* Sends to another site (held.c). */
 	enum px_stage stage;
 	struct px_req *hnext; /* in the list of its destination */
 	uint64_t ctx;
@@ -68,7 +57,7 @@ struct px_req {
 	bool counted;                   /* it is one of its destination's active long messages */
 	uint16_t depth;                 /* collectives: wide-area messages in sequence, see frame.h */
 	struct px_sched *sched;         /* PX_COLL */
-	bool (*task)(struct px_req *r); /* PX_TASK: looks once; true when it has set done, error and status */
+	bool (*task)(struct px_req *r); /* PX_TASK and PX_COLL: looks once, see px_progress */
 	void *job;                      /* its argument */
 	struct px_req *also;            /* MPI_Isendrecv: the send, owned; complete only together */
 	void *copy;                     /* MPI_Isendrecv_replace: what is sent, owned */
@@ -98,7 +87,6 @@ void px_req_set_status(struct px_req *r, int src, int tag, MPI_Count bytes);
 void px_req_detach(struct px_req *r);
 /* px_req_hold_types, px_req_drop_types: between them the application's MPI_Type_free and MPI_Op_free are put off.
  * Dropped by px_req_wait, px_req_finish and px_req_release. */
-extern int px_types_held;
 void px_req_hold_types(struct px_req *r);
 void px_req_drop_types(struct px_req *r);
 /* px_req_cancel: of a receive: true when it is now complete, cancelled or not; false: it has matched and goes on. */
@@ -128,7 +116,8 @@ struct px_server {
 void px_server_add(struct px_server *s);
 void px_server_del(struct px_server *s); /* not from within serve */
 
-/* px_progress: take arrived envelopes, drive collectives and transfers. True when something happened. */
+/* px_progress: take arrived envelopes, drive collectives and transfers. True when something happened. The task of a PX_TASK returns true
+ * when it has set done, error and status; that of a PX_COLL when something happened. */
 bool px_progress(void);
 /* px_serve: px_progress from within a native call, unless somebody holds the lock (progress.c). px_serving is true meanwhile:
  * nothing is raised, and what would run the user's code is put off. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "bind.h"
+#include "coll.h"
 #include "endian.h"
 #include "err.h"
 #include "group.h"

@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "bind.h"
-#include "comm.h"
+#include "coll.h"
 #include "crc.h"
 #include "endian.h"
 #include "raise.h"

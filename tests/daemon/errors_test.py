@@ -88,7 +88,7 @@ def documented_constants_are_those_of_the_vendors():
         for row in table():
             if have[row[0]] != int(row[column]):
                 raise AssertionError(f"{row[0]} is {have[row[0]]} with {flavor}, CONSTANTS.md says {row[column]}")
-    with open(f"{ROOT}/libpacx/comm/raise.c") as f:
+    with open(f"{ROOT}/libpacx/p2p/raise.c") as f:
         rows = re.findall(r"ROW\((MPI_\w+), (\d+), (\d+)\)", f.read())
     if rows != [r for r in table() if r[1] != r[2]]:
         raise AssertionError(f"raise.c has {rows}, CONSTANTS.md {table()}")

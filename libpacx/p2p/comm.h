@@ -42,7 +42,7 @@ struct px_comm {
 	struct px_sched *first, *last; /* collectives in the order called; only the first runs */
 	uint32_t seq;                  /* collectives started so far */
 	struct px_comm *next_dead;     /* see px_comm_sweep */
-	struct px_topo *topo;          /* Cartesian or graph topology, or NULL */
+	struct px_topo *topo; /* Cartesian or graph topology (topo.h), one block on the heap; or NULL */
 };
 
 /* px_comm_new: communicator over `size` global ranks (copied), native = its members here (taken over),
@@ -58,11 +58,5 @@ bool px_comm_spans(int size, const int *grank);
 
 /* px_ctx_candidate: a context id never used before in this job, even, made without communication. */
 uint64_t px_ctx_candidate(void);
-
-/* px_comm_turn: collective over c: when it returns, all collectives called on c before are complete here, and a blocking native call on
- * c->native may follow (without the lock), which waits for nobody who waits for us. MPI error code. */
-int px_comm_turn(struct px_comm *c);
-/* px_comm_agree: collective over c: all contribute `bytes` bytes, all get all, in rank order. MPI error code. */
-int px_comm_agree(struct px_comm *c, const void *mine, int bytes, void *all);
 
 #endif

@@ -1,19 +1,15 @@
-/* comm.c: see comm.h. The object; its constructors are in comm_make.c. */
+/* comm.c: see comm.h. Its constructors are in comm/. */
 #include "comm.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "bind.h"
 #include "channel.h"
 #include "comm_find.h"
 #include "err.h"
 #include "lock.h"
 #include "request.h"
-#include "raise.h"
-#include "schedule.h"
 #include "state.h"
-#include "topo.h"
 #include "vendor.h"
 
 static uint64_t next_ctx;
@@ -44,7 +40,7 @@ static void comm_free(struct px_comm *c)
 	free(c->lrank_of);
 	free(c->rank_of);
 	free(c->rank_of_local);
-	px_topo_free(c->topo);
+	free(c->topo);
 	free(c);
 }
 
@@ -185,86 +181,4 @@ void px_comm_sweep(void)
 		dead = c->next_dead;
 		comm_end(c);
 	}
-}
-
-int px_Comm_size(struct px_comm *c, int *size)
-{
-	*size = c->size;
-	return MPI_SUCCESS;
-}
-
-int px_Comm_rank(struct px_comm *c, int *rank)
-{
-	*rank = c->rank;
-	return MPI_SUCCESS;
-}
-
-int px_Comm_test_inter(struct px_comm *c, int *flag)
-{
-	(void)c;
-	*flag = 0;
-	return MPI_SUCCESS;
-}
-
-int px_Comm_remote_size(struct px_comm *c, int *size)
-{
-	(void)size;
-	return px_raise(c, MPI_ERR_COMM, "the communicator is not an intercommunicator");
-}
-
-int px_Comm_free(MPI_Comm *comm)
-{
-	struct px_comm *c = px_comm_find(*comm);
-	int rc;
-
-	if (!c) {
-		px_blocking(rc, px_n.Comm_free(comm));
-		return rc;
-	}
-	if (c->native == px_world_native)
-		return px_raise(c, MPI_ERR_COMM, "MPI_COMM_WORLD cannot be freed");
-	*comm = MPI_COMM_NULL;
-	px_comm_drop(c);
-	return MPI_SUCCESS;
-}
-
-int px_Comm_disconnect(MPI_Comm *comm)
-{
-	struct px_comm *c = px_comm_find(*comm);
-	int rc;
-
-	if (!c) {
-		px_blocking(rc, px_n.Comm_disconnect(comm));
-		return rc;
-	}
-	return px_Comm_free(comm);
-}
-
-int px_Comm_compare(MPI_Comm a, MPI_Comm b, int *result)
-{
-	struct px_comm *x = px_comm_find(a), *y = px_comm_find(b);
-
-	if (!x || !y) {
-		int rc = px_n.Comm_compare(a, b, result); /* which also checks the handles */
-
-		if (rc == MPI_SUCCESS && (x || y))
-			*result = MPI_UNEQUAL; /* one spans sites and the other does not */
-		return rc;
-	}
-	if (a == b) {
-		*result = MPI_IDENT;
-	} else if (x->size != y->size) {
-		*result = MPI_UNEQUAL;
-	} else {
-		*result = MPI_CONGRUENT;
-		for (int r = 0; r < x->size; r++) {
-			if (y->rank_of[x->grank[r]] < 0) {
-				*result = MPI_UNEQUAL;
-				break;
-			}
-			if (y->grank[r] != x->grank[r])
-				*result = MPI_SIMILAR;
-		}
-	}
-	return MPI_SUCCESS;
 }
