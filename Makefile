@@ -12,7 +12,10 @@
 #   make install PREFIX=/usr/local DESTDIR=
 #   make clean
 #
-# Variables: CC=gcc|clang  SAN=address,undefined|thread  WERROR=1  VENDORS="openmpi mpich"  V=1 shows commands
+# Variables: CC=gcc|clang  SAN=address,undefined|thread  WERROR=1  V=1 shows commands
+#   MPI="/opt/openmpi/bin/mpicc mpicc.mpich"   the compiler commands of the MPIs to build for, one library and one daemon each; the
+#                        default is each distinct MPI found in PATH as mpicc.openmpi, mpicc.mpich, mpicc
+#   VENDORS="openmpi mpich"   the same for Debian's, by their names
 
 CC      = gcc
 PREFIX  = /usr/local
@@ -25,7 +28,14 @@ SECS    = 60
 T       = frame
 
 VERSION := $(shell sed -n "s/^\#define PACX_VERSION_[MP][AI][JNT][A-Z]* //p" include/pacx.h | paste -sd.)
-VENDORS := $(foreach v,openmpi mpich,$(if $(shell command -v mpicc.$(v) 2>/dev/null),$(v)))
+MPI     = $(addprefix mpicc.,$(VENDORS))
+VENDORS =
+# NAME=COMMAND=IDENTITY of each MPI, see scripts/mpi_identity.py.
+MPIS   := $(shell scripts/mpi_identity.py names $(MPI))
+part    = $(word $(2),$(subst =, ,$(filter $(1)=%,$(MPIS))))
+mpicc   = $(call part,$(1),2)
+mpif90  = $(if $(findstring /,$(mpicc)),$(wildcard $(dir $(mpicc))mpif90),$(subst mpicc,mpif90,$(mpicc)))
+BUILDS := $(foreach m,$(MPIS),$(firstword $(subst =, ,$(m))))
 comma   := ,
 B       = build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
 Q       = $(if $(V),,@)
@@ -63,15 +73,16 @@ in     = $(patsubst %,daemon/$(1)/%.c,$(2))
 RUN    = $(filter-out $(APART),$(wildcard daemon/pacxrun/*.c daemon/base/*.c)) $(call in,net,key)
 APART  = $(call in,pacxrun,pacxlabel pacxrank pump)
 DISPATCH = $(call in,pacxd,pacxd_dispatch relay relay_end relay_who) $(call in,net,door crowd quiet proof key)
-CTL    = $(wildcard daemon/pacxctl/*.c) $(call in,base,rundir json) $(call in,net,tls key proof via)
+CTL    = $(wildcard daemon/pacxctl/*.c) $(call in,base,rundir json mpis) $(call in,net,tls key proof via)
 PACXD  = $(filter-out $(DISPATCH),$(wildcard daemon/pacxd/*.c)) $(wildcard daemon/base/*.c daemon/net/*.c daemon/link/*.c)
 
 plain   = $(patsubst %.c,$(B)/obj/plain/%.o,$(1))
 vendored = $(patsubst %.c,$(B)/obj/$(2)/%.o,$(1))
 
 PROGRAMS = $(B)/bin/pacxrun $(B)/bin/pacxd $(B)/bin/pacxctl $(B)/lib/pacx/pacxlabel $(B)/lib/pacx/pacxrank
-all: $(PROGRAMS) $(foreach v,$(VENDORS),$(B)/lib/libpacx-$(v).so $(B)/lib/pacx/pacxd-$(v))
-	$(if $(VENDORS),,$(error no MPI found: install openmpi-bin libopenmpi-dev or mpich libmpich-dev, or run scripts/setup))
+all: $(PROGRAMS) $(foreach v,$(BUILDS),$(B)/lib/libpacx-$(v).so $(B)/lib/pacx/pacxd-$(v) $(B)/lib/pacx/$(v).mpi)
+	$(if $(BUILDS),,$(error no MPI found: give MPI=/path/to/mpicc, install openmpi-bin libopenmpi-dev or mpich libmpich-dev, or run scripts/setup))
+	@scripts/mpi_links $(B)/lib $(BUILDS)
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -82,7 +93,7 @@ $(B)/obj/plain/%.o: %.c
 	$(Q)$(CC) $(CFLAGS) -c $< -o $@
 
 # A sanitizer's runtime asks our dlsym for libc's functions before anything instrumented may run.
-$(B)/obj/plain/libpacx/base/loaded.o $(foreach v,$(VENDORS),$(B)/obj/$(v)/libpacx/start/dlsym_hook.o): SANFLAGS =
+$(B)/obj/plain/libpacx/base/loaded.o $(foreach v,$(BUILDS),$(B)/obj/$(v)/libpacx/start/dlsym_hook.o): SANFLAGS =
 
 $(B)/bin/pacxrun: $(call plain,$(RUN) $(HOSTS) $(BASE) $(WIRE))
 $(B)/bin/pacxctl: $(call plain,$(CTL) $(HOSTS) $(BASE) $(WIRE))
@@ -94,52 +105,63 @@ $(PROGRAMS):
 	$(if $(V),,@echo "  LINK    $@")
 	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(UV) $(YAML) $(SSL) -ldl -pthread
 
-# One library and one daemon per vendor MPI. gen/VENDOR holds the table of native functions and the wrappers.
+# One library and one daemon per MPI. gen/NAME holds the table of native functions and the wrappers, and what is known of the MPI.
+# MPICH and its relatives share an ABI, but not the name of their library: what is built for one needs none by name, and
+# takes that of the program. Open MPI's handles are addresses in its library.
+needs   = -Wl,--$(if $(filter openmpi-%,$(call part,$(1),3)),no-)as-needed
 define vendor_rules
-$(B)/gen/$(1)/bind.c: scripts/gen_bindings.py libpacx/mpi.api
+$(B)/gen/$(1)/which: FORCE
+	@mkdir -p $$(@D)
+	@echo '$(filter $(1)=%,$(MPIS))' | cmp -s - $$@ || echo '$(filter $(1)=%,$(MPIS))' >$$@
+
+$(B)/gen/$(1)/bind.c: scripts/gen_bindings.py scripts/mpi_identity.py libpacx/mpi.api $(B)/gen/$(1)/which
 	@mkdir -p $$(@D)
 	$$(if $$(V),,@echo "  GEN     $$@")
-	$$(Q)python3 scripts/gen_bindings.py mpicc.$(1) $$(@D)
+	$$(Q)python3 scripts/gen_bindings.py $(mpicc) $$(@D)
+
+$(B)/lib/pacx/$(1).mpi: $(B)/gen/$(1)/bind.c
+	@mkdir -p $$(@D)
+	@rm -f $$@ && cp $(B)/gen/$(1)/mpi $$@
 
 $(B)/obj/$(1)/%.o: %.c $(B)/gen/$(1)/bind.c
 	@mkdir -p $$(@D)
 	$$(if $$(V),,@echo "  CC($(1)) $$<")
-	$$(Q)mpicc.$(1) $$(VFLAGS) -iquote $(B)/gen/$(1) -c $$< -o $$@
+	$$(Q)$(mpicc) $$(VFLAGS) -iquote $(B)/gen/$(1) -c $$< -o $$@
 
 $(B)/obj/$(1)/bind.o: $(B)/gen/$(1)/bind.c
 	@mkdir -p $$(@D)
 	$$(if $$(V),,@echo "  CC($(1)) $$<")
-	$$(Q)mpicc.$(1) $$(VFLAGS) -Wno-deprecated-declarations -iquote $(B)/gen/$(1) -c $$< -o $$@
+	$$(Q)$(mpicc) $$(VFLAGS) -Wno-deprecated-declarations -iquote $(B)/gen/$(1) -c $$< -o $$@
 
 $(B)/lib/libpacx-$(1).so: $$(call vendored,$(LIB),$(1)) $(B)/obj/$(1)/bind.o $$(call plain,$(BASE) $(WIRE))
 	@mkdir -p $$(@D)
 	$$(if $$(V),,@echo "  LINK    $$@")
-	$$(Q)mpicc.$(1) $$(SANFLAGS) -shared -Wl,--version-script=$(B)/gen/$(1)/libpacx.map -Wl,-soname,libpacx-$(1).so -o $$@ $$^ -ldl -pthread
+	$$(Q)rm -f $$@ && $(mpicc) $$(SANFLAGS) $(needs) -shared -Wl,--version-script=$(B)/gen/$(1)/libpacx.map -Wl,-soname,libpacx-$(1).so -o $$@ $$^ -ldl -pthread
 
 $(B)/lib/pacx/pacxd-$(1): $$(call vendored,$(PACXD) $(ATTACH),$(1)) $$(call plain,$(HOSTS) $(BASE) $(WIRE))
 	@mkdir -p $$(@D)
 	$$(if $$(V),,@echo "  LINK    $$@")
-	$$(Q)mpicc.$(1) $$(SANFLAGS) -Wl,--no-as-needed -rdynamic -o $$@ $$^ $$(UV) $$(YAML) $$(CODECS) $$(SSL) -ldl -pthread
+	$$(Q)rm -f $$@ && $(mpicc) $$(SANFLAGS) $(needs) -rdynamic -o $$@ $$^ $$(UV) $$(YAML) $$(CODECS) $$(SSL) -ldl -pthread
 
 $(B)/$(1)/tests/%: tests/mpi/%.c tests/mpi/check.h
 	@mkdir -p $$(@D)
 	$$(if $$(V),,@echo "  MPICC($(1)) $$<")
-	$$(Q)mpicc.$(1) $$(SANFLAGS) -std=c11 -D_GNU_SOURCE -g -O1 -Wall -o $$@ $$< -lm -pthread
+	$$(Q)$(mpicc) $$(SANFLAGS) -std=c11 -D_GNU_SOURCE -g -O1 -Wall -o $$@ $$< -lm -pthread
 
 $(B)/$(1)/tests/%: tests/mpi/%.f90 tests/mpi/f_body.inc tests/mpi/f_files.inc
 	@mkdir -p $$(@D)/mod/$$*
 	$$(if $$(V),,@echo "  MPIFORT($(1)) $$<")
-	$$(Q)mpif90.$(1) $$(SANFLAGS) -g -O1 -w -fallow-argument-mismatch -J $$(@D)/mod/$$* -o $$@ $$<
+	$$(Q)$(mpif90) $$(SANFLAGS) -g -O1 -w -fallow-argument-mismatch -J $$(@D)/mod/$$* -o $$@ $$<
 
 $(B)/$(1)/bench/%: tests/bench/%.c tests/bench/kinds.h
 	@mkdir -p $$(@D)
-	$$(Q)mpicc.$(1) -std=c11 -O2 -o $$@ $$< -ldl -lm
+	$$(Q)$(mpicc) -std=c11 -O2 -o $$@ $$< -ldl -lm
 
-MPI_TESTS += $$(patsubst tests/mpi/%.c,$(B)/$(1)/tests/%,$$(wildcard tests/mpi/*.c)) $$(patsubst tests/mpi/%.f90,$(B)/$(1)/tests/%,$$(wildcard tests/mpi/*.f90))
+MPI_TESTS += $$(patsubst tests/mpi/%.c,$(B)/$(1)/tests/%,$$(wildcard tests/mpi/*.c)) $(if $(mpif90),$$(patsubst tests/mpi/%.f90,$(B)/$(1)/tests/%,$$(wildcard tests/mpi/*.f90)))
 BENCHES += $(addprefix $(B)/$(1)/bench/,latency overhead onesite rate)
 LINK_BENCHES += $(B)/$(1)/bench/link
 endef
-$(foreach v,$(VENDORS),$(eval $(call vendor_rules,$(v))))
+$(foreach v,$(BUILDS),$(eval $(call vendor_rules,$(v))))
 
 # Tests without MPI: unit tests, decoders, replay of the fuzz corpora.
 UNIT   = $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/*.c))
@@ -169,10 +191,10 @@ $(B)/tests/replay_%: $(B)/obj/plain/tests/fuzz/%.o $(B)/obj/plain/tests/fuzz/rep
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(YAML) $(CODECS) $(SSL) -pthread
 # The fuzz target of the links is built like a daemon, on a native MPI of its own.
-V1 = $(firstword $(VENDORS))
+V1 = $(firstword $(BUILDS))
 $(B)/tests/replay_link: $(call vendored,tests/fuzz/link.c $(USES_link),$(V1)) $(B)/obj/plain/tests/fuzz/replay.o $(FLOORS)
 	@mkdir -p $(@D)
-	$(Q)mpicc.$(V1) $(SANFLAGS) -o $@ $^ $(YAML) $(CODECS) $(UV) -pthread
+	$(Q)$(call mpicc,$(V1)) $(SANFLAGS) -o $@ $^ $(YAML) $(CODECS) $(UV) -pthread
 $(B)/bench/raw%: tests/bench/raw%.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -o $@ $<
@@ -222,7 +244,7 @@ bench-codec: $(B)/bench/codec
 
 fuzz:
 	@mkdir -p build/fuzz/corpus-$(T)
-	$(Q)$(if $(filter link,$(T)),OMPI_CC=clang MPICH_CC=clang mpicc.$(V1) -iquote build/gen/$(V1),clang) -std=c11 -D_GNU_SOURCE -g -O1 $(INC) \
+	$(Q)$(if $(filter link,$(T)),OMPI_CC=clang MPICH_CC=clang $(call mpicc,$(V1)) -iquote build/gen/$(V1),clang) -std=c11 -D_GNU_SOURCE -g -O1 $(INC) \
 		-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o build/fuzz/$(T) \
 		tests/fuzz/$(T).c $(USES_$(T)) $(HOSTS) $(BASE) $(WIRE) $(YAML) $(CODECS) $(SSL) $(UV)
 	build/fuzz/$(T) $(if $(RUNS),-runs=$(RUNS),-max_total_time=$(SECS)) -max_len=4096 -artifact_prefix=build/fuzz/ build/fuzz/corpus-$(T) tests/fuzz/corpus/$(T)
@@ -238,8 +260,8 @@ install: all
 		$(DESTDIR)$(PREFIX)/share/man/man3 $(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/man/man8 \
 		$(DESTDIR)$(PREFIX)/share/doc/pacx/hostfiles $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	install $(B)/bin/pacxrun $(B)/bin/pacxd $(B)/bin/pacxctl $(DESTDIR)$(PREFIX)/bin
-	install $(B)/lib/libpacx-*.so $(DESTDIR)$(PREFIX)/lib
-	install $(B)/lib/pacx/* $(DESTDIR)$(PREFIX)/lib/pacx
+	cp -P --remove-destination $(B)/lib/libpacx-*.so $(DESTDIR)$(PREFIX)/lib
+	cp -P --remove-destination $(B)/lib/pacx/* $(DESTDIR)$(PREFIX)/lib/pacx
 	install -m 644 $(MAN1) $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 include/pacx.3 $(DESTDIR)$(PREFIX)/share/man/man3
 	install -m 644 include/pacx.h $(DESTDIR)$(PREFIX)/include
@@ -252,6 +274,7 @@ install: all
 clean:
 	rm -rf build
 
+FORCE:
 .PHONY: all help check check-build check-fast check-long bench bench-link bench-codec fuzz lint install clean
 .SECONDARY:
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

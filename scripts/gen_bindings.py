@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """gen_bindings.py: from the vendor's mpi.h and libpacx/mpi.api to the interposition layer.
 
-    gen_bindings.py VENDOR_CC OUTDIR      writes OUTDIR/{vendor_table.h,vendor_first.h,bind.c,bind.h,libpacx.map}
+    gen_bindings.py VENDOR_CC OUTDIR      writes OUTDIR/{mpi,vendor_table.h,vendor_first.h,bind.c,bind.h,libpacx.map}
 
-vendor_table.h: struct px_native, one pointer per function; PX_HAVE_<Name>; PX_NATIVE_NAMES(X).
-vendor_first.h: px_n as it is at the start: functions that load the vendor's and then call those.
+mpi:            what is known of the MPI, see mpi_identity.py.
+vendor_table.h: struct px_native, one pointer per function; PX_HAVE_<Name>; PX_NATIVE_NAMES(X); PX_MPI_IDENTITY, PX_MPI_SONAME; data
+                of the vendor's are weak references: a library that lacks one can be loaded.
+vendor_first.h: px_n as it is at the start: functions that load the vendor's and then call those; px_lacking: functions that
+                stand for those which the loaded library has not got.
 bind.c:         the exported MPI_X and PMPI_X, for every class but `native`. PMPI_X is libpacx's own; MPI_X goes through a
                 table to that or to another tool's MPI_X; px_exported[] lists them for front.c, which fills the table.
 bind.h:         prototypes of the bodies px_<Name> (classes `own`).
@@ -18,6 +21,10 @@ import os
 import re
 import subprocess
 import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.dont_write_bytecode = True
+from mpi_identity import describe  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 API = os.path.join(ROOT, "libpacx", "mpi.api")
@@ -102,14 +109,23 @@ def lookup(api, name, funcs):
     return None
 
 
+def header(cc):
+    """cc's mpi.h as the compiler sees it, without attributes."""
+    text = subprocess.run([cc, "-E", "-P", "-x", "c", "-"], input="#include <mpi.h>\n", text=True, check=True, stdout=subprocess.PIPE).stdout
+    attribute = re.compile(r"__attribute__\s*\(\((?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*\)\)")
+    return attribute.sub("", text)
+
+
+def data_names(text):
+    """Variables that mpi.h declares: predefined handles of Open MPI, MPI_UNWEIGHTED of MPICH, ..."""
+    return sorted(set(re.findall(r"\bextern\s[^;()]*?\b((?:ompi_|MPI_|MPIR_|MPICH_)\w+)\s*(?:\[\d*\])?\s*;", text)))
+
+
 def prototypes(cc):
     """Name -> Func for every MPI_ function of cc's mpi.h, hidden ones of Open MPI included."""
-    text = subprocess.run([cc, "-E", "-P", "-x", "c", "-"],
-                          input="#include <mpi.h>\n", text=True, check=True, stdout=subprocess.PIPE).stdout
+    text = header(cc)
     if "ompi_communicator_t" in text:
         text += REMOVED
-    attribute = re.compile(r"__attribute__\s*\(\((?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*\)\)")
-    text = attribute.sub("", text)
     funcs = {}
     for statement in text.split(";"):
         statement = " ".join(statement.split())
@@ -327,10 +343,12 @@ def classed(api, funcs):
     return out
 
 
-def vendor_table(funcs):
+def vendor_table(funcs, about, data):
     out = [HEAD, "#ifndef PX_VENDOR_TABLE_H", "#define PX_VENDOR_TABLE_H", "", "#include <mpi.h>", "", "struct px_native {"]
     out += [f"\t{f.ret} (*{n})({f.decl()});" for n, f in sorted(funcs.items())] + ["};", ""]
     out += [f"#define PX_HAVE_{n} 1" for n in sorted(funcs)]
+    out += ["", f'#define PX_MPI_IDENTITY "{about["identity"]}"', f'#define PX_MPI_SONAME "{about["soname"]}"', ""]
+    out += [f"#pragma weak {n}" for n in data]
     out += ["", "#define PX_NATIVE_NAMES(X) \\"] + [f"\tX({n}) \\" for n in sorted(funcs)] + ["", "#endif", ""]
     return "\n".join(out)
 
@@ -340,7 +358,11 @@ def vendor_first(funcs):
     for n, f in sorted(funcs.items()):
         args = ", ".join(p.name for p in f.params)
         out += [f"static {f.ret} first_{n}({f.decl()})", "{", "\tpx_vendor_first();", f"\treturn px_n.{n}({args});", "}", ""]
+    for n, f in sorted(funcs.items()):
+        unused = [f"\t(void){p.name};" for p in f.params]
+        out += [f"static {f.ret} lacking_{n}({f.decl()})", "{", *unused, f'\treturn ({f.ret})(intptr_t)px_vendor_lacking("MPI_{n}");', "}"]
     out += ["struct px_native px_n = {"] + [f"\t.{n} = first_{n}," for n in sorted(funcs)] + ["};", ""]
+    out += ["static const struct px_native px_lacking = {"] + [f"\t.{n} = lacking_{n}," for n in sorted(funcs)] + ["};", ""]
     return "\n".join(out)
 
 
@@ -496,7 +518,9 @@ def main():
     funcs = prototypes(cc)
     rows = classed(read_api(), funcs)
     os.makedirs(outdir, exist_ok=True)
-    files = {"vendor_table.h": vendor_table(funcs), "vendor_first.h": vendor_first(funcs), "bind.h": bind_h(rows), "bind.c": bind_c(rows, funcs),
+    text = describe(cc)
+    about = dict(line.split(": ") for line in text.splitlines() if not line.endswith(" "))
+    files = {"mpi": text, "vendor_table.h": vendor_table(funcs, about, data_names(header(cc))), "vendor_first.h": vendor_first(funcs), "bind.h": bind_h(rows), "bind.c": bind_c(rows, funcs),
              "libpacx.map": version_map("Type_lb" in funcs and "Send_c" not in funcs)}
     for name, text in files.items():
         with open(os.path.join(outdir, name), "w") as out:

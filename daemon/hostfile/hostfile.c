@@ -30,6 +30,30 @@ const char *pxd_flavor_title(enum px_flavor f)
 	return f == PX_MPI_OPENMPI ? "Open MPI" : f == PX_MPI_MPICH ? "MPICH" : "unknown MPI";
 }
 
+int pxd_site_mpi_set(struct pxd_site *s, const char *text)
+{
+	static const struct {
+		const char *vendor;
+		enum px_flavor flavor;
+	} known[] = { { "openmpi", PX_MPI_OPENMPI }, { "mpich", PX_MPI_MPICH }, { "intelmpi", PX_MPI_MPICH },
+		{ "mvapich", PX_MPI_MPICH }, { "craympich", PX_MPI_MPICH } };
+	static const char word[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-";
+	enum px_flavor flavor = PX_MPI_OTHER;
+	size_t n = strcspn(text, "-");
+	bool plain = strcmp(text, "auto") == 0;
+
+	for (size_t i = 0; i < sizeof known / sizeof known[0] && *text != '/'; i++)
+		if (strlen(known[i].vendor) == n && memcmp(known[i].vendor, text, n) == 0)
+			flavor = known[i].flavor;
+	plain |= !text[n] && flavor != PX_MPI_OTHER && strcmp(text, pxd_flavor_name(flavor)) == 0;
+	if (!plain && *text != '/' && (flavor == PX_MPI_OTHER || !text[n] || text[strspn(text, word)]))
+		return PX_EINVAL;
+	free(s->mpi_named);
+	s->mpi_named = plain ? NULL : strdup(text);
+	s->mpi = flavor;
+	return plain || s->mpi_named ? 0 : PX_ENOMEM;
+}
+
 struct pxd_site *pxd_hosts_add(struct pxd_hosts *h)
 {
 	struct pxd_site *s = realloc(h->sites, ((size_t)h->nsites + 1) * sizeof *s);
@@ -70,6 +94,7 @@ void pxd_hosts_free(struct pxd_hosts *h)
 		free(s->key);
 		free(s->start);
 		free(s->prefix);
+		free(s->mpi_named);
 		free(s->exe);
 	}
 	free(h->sites);

@@ -60,6 +60,7 @@ struct pxd_site {
 	int ranks;                    /* application ranks, >= 1 */
 	int base;                     /* first global rank */
 	enum px_flavor mpi;           /* PX_MPI_OTHER = auto: not known yet */
+	char *mpi_named;              /* mpi: as an identity (openmpi-5.0.7) or a directory, NULL = neither */
 	bool daemons_first;
 	bool manual;  /* started by hand or by a batch system */
 	bool classic; /* from the classic form: {exe} means {app} */
@@ -151,6 +152,11 @@ void pxd_hosts_port_set(struct pxd_site *s, int gateway, int port, int bind_port
  * needs (start, exe, args, env). New memory, NULL = out of memory. */
 char *pxd_hosts_plan(const struct pxd_hosts *h);
 
+/* pxd_site_mpi_set: mpi: auto, a flavour, an identity or the directory of an MPI. 0, PX_EINVAL: it is none of them, PX_ENOMEM. */
+#define PXD_MPI_EXPECTED                                                                                     \
+	"openmpi, mpich, auto, a vendor with a version (openmpi-5.0.7) or the directory of an MPI "          \
+	"(/opt/openmpi)"
+int pxd_site_mpi_set(struct pxd_site *s, const char *text);
 const char *pxd_flavor_name(enum px_flavor f);  /* "openmpi", "mpich", "auto" */
 const char *pxd_flavor_title(enum px_flavor f); /* "Open MPI", "MPICH", "unknown MPI" */
 

@@ -95,20 +95,15 @@ static int site_ranks(struct pxd_reader *r, const struct pxd_node *v, void *obje
 
 static int site_mpi(struct pxd_reader *r, const struct pxd_node *v, void *object)
 {
-	static const char expected[] = "openmpi, mpich or auto";
-	struct pxd_site *s = object;
 	char show[PXD_SHOW];
-	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, expected);
+	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, PXD_MPI_EXPECTED);
 
 	if (rc < 0)
 		return rc;
-	if (strcmp(v->text, "openmpi") == 0)
-		s->mpi = PX_MPI_OPENMPI;
-	else if (strcmp(v->text, "mpich") == 0)
-		s->mpi = PX_MPI_MPICH;
-	else if (strcmp(v->text, "auto") != 0)
-		return pxd_text_fail(r->t, v->at, expected, "%s", pxd_text_show(v->text, show));
-	return 0;
+	rc = pxd_site_mpi_set(object, v->text);
+	if (rc == PX_EINVAL)
+		return pxd_text_fail(r->t, v->at, PXD_MPI_EXPECTED, "%s", pxd_text_show(v->text, show));
+	return rc < 0 ? pxd_text_nomem(r->t) : 0;
 }
 
 static int site_daemons(struct pxd_reader *r, const struct pxd_node *v, void *object)

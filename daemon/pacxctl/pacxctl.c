@@ -26,6 +26,7 @@ static const char usage_text[] =
 	"options\n"
 	"       pacxctl answer -f HOSTFILE [options]     answer doctor and probe of other sites while no job "
 	"runs\n"
+	"       pacxctl mpis                             the MPIs that PACX is built for here\n"
 	"       pacxctl keygen FILE                      make a key for sites that are started by hand\n"
 	"       pacxctl doorkey KEYFILE FILE             make the key for a relay's --door\n"
 	"\n"
@@ -259,7 +260,7 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*run)(int argc, char **argv);
 	} commands[] = { { "status", pxd_ctl_status }, { "top", pxd_ctl_top }, { "doctor", pxd_ctl_doctor },
-		{ "probe", pxd_ctl_probe }, { "answer", pxd_ctl_answer }, { "keygen", keygen },
+		{ "probe", pxd_ctl_probe }, { "answer", pxd_ctl_answer }, { "mpis", pxd_ctl_mpis }, { "keygen", keygen },
 		{ "doorkey", doorkey } };
 	const char *names[sizeof commands / sizeof commands[0]];
 	const int n = (int)(sizeof commands / sizeof commands[0]);

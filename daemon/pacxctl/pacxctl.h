@@ -23,6 +23,7 @@ int pxd_ctl_top(int argc, char **argv);    /* pacxctl_top.c */
 int pxd_ctl_doctor(int argc, char **argv); /* pacxctl_doctor.c */
 int pxd_ctl_probe(int argc, char **argv);  /* pacxctl_probe.c */
 int pxd_ctl_answer(int argc, char **argv); /* pacxctl_answer.c */
+int pxd_ctl_mpis(int argc, char **argv);   /* pacxctl_mpis.c */
 
 /* -f, --site, --timeout and one number more (0 = as it was). */
 struct pxd_ctl_options {

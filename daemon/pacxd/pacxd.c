@@ -344,7 +344,7 @@ int main(int argc, char **argv)
 		px_log(PX_LOG_ERROR, "%s", why);
 		return PXD_EXIT_CONFIG;
 	}
-	if (px_vendor_load() < 0)
+	if (px_vendor_open() < 0)
 		return PXD_EXIT_CONFIG;
 	pxd_roll_start(&d);
 	if (px_n.Init(NULL, NULL) != MPI_SUCCESS)

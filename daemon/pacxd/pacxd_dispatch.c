@@ -1,5 +1,5 @@
 /* pacxd_dispatch.c: pacxd: the relay daemon's name for users. The daemon itself is an MPI program, one per vendor MPI;
- * this finds out under which one it was started and becomes ../lib/pacx/pacxd-FLAVOR beside it. The role relay needs
+ * this finds out under which one it was started and becomes ../lib/pacx/pacxd-NAME beside it. The role relay needs
  * no MPI and runs here.
  */
 #include <errno.h>
@@ -32,7 +32,7 @@ static const char *flavor_find(void)
 
 int main(int argc, char **argv)
 {
-	char path[PATH_MAX + 64];
+	char path[PATH_MAX + NAME_MAX + 32];
 	const char *flavor = flavor_find();
 	ssize_t n;
 	char *slash;
@@ -51,8 +51,11 @@ int main(int argc, char **argv)
 			"let pacxrun do that; see pacxd(8).\n");
 		return 2;
 	}
-	if (strcmp(flavor, "openmpi") != 0 && strcmp(flavor, "mpich") != 0) {
-		fprintf(stderr, "pacxd: PACX_MPI: found '%.64s', expected openmpi, mpich or auto\n", flavor);
+	if (strlen(flavor) > NAME_MAX - 8 || strchr(flavor, '/')) {
+		fprintf(stderr,
+			"pacxd: PACX_MPI: found '%.64s', expected openmpi, mpich, auto or another name that "
+			"pacxctl mpis shows\n",
+			flavor);
 		return 2;
 	}
 	n = readlink("/proc/self/exe", path, PATH_MAX - 1);
@@ -68,6 +71,7 @@ int main(int argc, char **argv)
 	snprintf(slash, sizeof path - (size_t)(slash - path), "/../lib/pacx/pacxd-%s", flavor);
 	unsetenv("LD_PRELOAD"); /* of the application: daemons call the native MPI */
 	execv(path, argv);
-	fprintf(stderr, "pacxd: cannot run %s: %s\n", path, strerror(errno));
+	fprintf(stderr, "pacxd: cannot run %s: %s%s\n", path, strerror(errno),
+		errno == ENOENT ? "; pacxctl mpis shows for which MPIs PACX is built here" : "");
 	return errno == ENOENT ? 127 : 126;
 }

@@ -1,5 +1,5 @@
-/* elf_flavor.c: Design: the search for a library follows ld.so(8) closely enough for a yes or no: DT_RPATH/DT_RUNPATH with
- * $ORIGIN, LD_LIBRARY_PATH, the directories of /etc/ld.so.conf*, the built-in ones. All offsets of the
+/* elf_flavor.c: Design: the search for a library follows ld.so(8): DT_RPATH (unless there is a RUNPATH), LD_LIBRARY_PATH, DT_RUNPATH,
+ * both with $ORIGIN, the directories of /etc/ld.so.conf*, the built-in ones. All offsets of the
  * file are checked before use: a damaged program gives PX_MPI_OTHER, never a crash.
  */
 #include "elf_flavor.h"
@@ -39,6 +39,13 @@ struct search {
 	int nseen;
 	char *dirs[DIRS_MAX]; /* system directories */
 	int ndirs;
+	char *library; /* [PATH_MAX] of the MPI library, "" = not found yet */
+};
+
+/* Where an object wants its libraries to be looked for. */
+struct places {
+	const char *from; /* the object's path, for $ORIGIN */
+	const char *rpath, *runpath;
 };
 
 struct image {
@@ -56,6 +63,10 @@ static enum px_flavor flavor_of_name(const char *lib)
 	} known[] = {
 		{ "libmpi.so.12", PX_MPI_MPICH }, /* the common ABI of MPICH's relatives */
 		{ "libmpich", PX_MPI_MPICH },     /* libmpich.so.12, libmpichfort.so.12, libmpichcxx.so.12 */
+		{ "libmpifort.so.12", PX_MPI_MPICH },
+		{ "libmpicxx.so.12", PX_MPI_MPICH },
+		{ "libmpi_cray.so.", PX_MPI_MPICH },
+		{ "libmpi_gnu_", PX_MPI_MPICH },
 		{ "libmpi.so.", PX_MPI_OPENMPI },
 		{ "libmpi_mpifh.so.", PX_MPI_OPENMPI },
 		{ "libmpi_usempif08.so.", PX_MPI_OPENMPI },
@@ -66,6 +77,17 @@ static enum px_flavor flavor_of_name(const char *lib)
 		if (strncmp(lib, known[i].prefix, strlen(known[i].prefix)) == 0)
 			return known[i].flavor;
 	return PX_MPI_OTHER;
+}
+
+/* is_main: the MPI library itself, not one of its front ends for other languages. */
+static bool is_main(const char *lib)
+{
+	static const char *const names[] = { "libmpi.so", "libmpich.so", "libmpi_cray.so", "libmpi_gnu_" };
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (strncmp(lib, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
 }
 
 /* image_at: file contents of a virtual address, NULL when outside; *left = bytes from there. */
@@ -149,9 +171,25 @@ static bool dirs_search(const char *list, const char *lib, const char *from, cha
 	return false;
 }
 
-static enum px_flavor lib_search(struct search *s, const char *lib, const char *runpath, const char *from)
+/* lib_find: the file that the dynamic linker would load. */
+static bool lib_find(const struct search *s, const char *lib, const struct places *p, char *path, size_t cap)
 {
-	char path[4096];
+	if (strchr(lib, '/'))
+		return snprintf(path, cap, "%s", lib) < (int)cap;
+	if ((!p->runpath && dirs_search(p->rpath, lib, p->from, path, cap)) ||
+		dirs_search(getenv("LD_LIBRARY_PATH"), lib, p->from, path, cap) ||
+		dirs_search(p->runpath, lib, p->from, path, cap))
+		return true;
+	for (int i = 0; i < s->ndirs; i++)
+		if (dirs_search(s->dirs[i], lib, p->from, path, cap))
+			return true;
+	return false;
+}
+
+/* lib_search: look into a library, unless that has been done. */
+static enum px_flavor lib_search(struct search *s, const char *lib, const struct places *p)
+{
+	char path[PATH_MAX];
 
 	for (int i = 0; i < s->nseen; i++)
 		if (strcmp(s->seen[i], lib) == 0)
@@ -159,21 +197,29 @@ static enum px_flavor lib_search(struct search *s, const char *lib, const char *
 	if (s->nseen == LIBS_MAX || !(s->seen[s->nseen] = strdup(lib)))
 		return PX_MPI_OTHER;
 	s->nseen++;
-	if (strchr(lib, '/'))
-		return file_search(s, lib);
-	if (dirs_search(runpath, lib, from, path, sizeof path) ||
-		dirs_search(getenv("LD_LIBRARY_PATH"), lib, from, path, sizeof path))
-		return file_search(s, path);
-	for (int i = 0; i < s->ndirs; i++)
-		if (dirs_search(s->dirs[i], lib, from, path, sizeof path))
-			return file_search(s, path);
-	return PX_MPI_OTHER;
+	return lib_find(s, lib, p, path, sizeof path) ? file_search(s, path) : PX_MPI_OTHER;
+}
+
+/* lib_known: a library whose name tells its flavour; where is the MPI library itself? */
+static enum px_flavor lib_known(struct search *s, const char *lib, const struct places *p)
+{
+	enum px_flavor found = flavor_of_name(lib);
+	char path[PATH_MAX];
+
+	if (!found || *s->library)
+		return found;
+	if (!is_main(lib))
+		lib_search(s, lib, p);
+	else if (lib_find(s, lib, p, path, sizeof path))
+		strcpy(s->library, path);
+	return found;
 }
 
 static enum px_flavor image_search(struct search *s, const struct image *im, const char *path)
 {
 	const elf_dyn *dyn = NULL;
-	const char *strings = NULL, *runpath = NULL;
+	const char *strings = NULL;
+	struct places at = { .from = path };
 	enum px_flavor found = PX_MPI_OTHER;
 	size_t ndyn = 0, nstrings = 0;
 
@@ -194,15 +240,21 @@ static enum px_flavor image_search(struct search *s, const struct image *im, con
 		nstrings--;
 	if (!strings)
 		return PX_MPI_OTHER;
-	for (size_t i = 0; i < ndyn && dyn[i].d_tag != DT_NULL; i++)
-		if ((dyn[i].d_tag == DT_RPATH || dyn[i].d_tag == DT_RUNPATH) && dyn[i].d_un.d_val < nstrings)
-			runpath = strings + dyn[i].d_un.d_val;
-	for (int pass = 0; pass < 2; pass++) { /* own names first: most programs need no search */
-		for (size_t i = 0; i < ndyn && dyn[i].d_tag != DT_NULL && !found; i++) {
+	for (size_t i = 0; i < ndyn && dyn[i].d_tag != DT_NULL; i++) {
+		if (dyn[i].d_tag == DT_RPATH && dyn[i].d_un.d_val < nstrings)
+			at.rpath = strings + dyn[i].d_un.d_val;
+		if (dyn[i].d_tag == DT_RUNPATH && dyn[i].d_un.d_val < nstrings)
+			at.runpath = strings + dyn[i].d_un.d_val;
+	}
+	for (int pass = 0; pass < 2 && !found; pass++) { /* own names first: most programs need no search */
+		for (size_t i = 0; i < ndyn && dyn[i].d_tag != DT_NULL && !(found && *s->library); i++) {
+			enum px_flavor one;
+
 			if (dyn[i].d_tag != DT_NEEDED || dyn[i].d_un.d_val >= nstrings)
 				continue;
-			found = pass == 0 ? flavor_of_name(strings + dyn[i].d_un.d_val)
-					  : lib_search(s, strings + dyn[i].d_un.d_val, runpath, path);
+			one = pass == 0 ? lib_known(s, strings + dyn[i].d_un.d_val, &at)
+					: lib_search(s, strings + dyn[i].d_un.d_val, &at);
+			found = found ? found : one;
 		}
 	}
 	return found;
@@ -250,21 +302,21 @@ static void dirs_read(struct search *s)
 		dirs_add(s, builtin[i]);
 }
 
-enum px_flavor pxd_flavor_of(const char *path)
+void pxd_elf_mpi(const char *path, struct pxd_elf_mpi *out)
 {
 	struct search *s = calloc(1, sizeof *s);
-	enum px_flavor found;
 
+	*out = (struct pxd_elf_mpi){ .flavor = PX_MPI_OTHER };
 	if (!s)
-		return PX_MPI_OTHER;
+		return;
+	s->library = out->library;
 	dirs_read(s);
-	found = file_search(s, path);
+	out->flavor = file_search(s, path);
 	for (int i = 0; i < s->nseen; i++)
 		free(s->seen[i]);
 	for (int i = 0; i < s->ndirs; i++)
 		free(s->dirs[i]);
 	free(s);
-	return found;
 }
 
 static bool can_run(const char *file)

@@ -34,9 +34,10 @@ static bool is(const char *name, const char *value)
 /* rank_of_site: our number among the application ranks of the site; negative = a daemon's place. */
 static int rank_of_site(void)
 {
-	bool mpich = is("PACX_MPI", "mpich");
-	int rank = number_of(mpich ? "PMI_RANK" : "OMPI_COMM_WORLD_RANK", -1);
-	int size = number_of(mpich ? "PMI_SIZE" : "OMPI_COMM_WORLD_SIZE", -1);
+	const char *mpi = getenv("PACX_MPI"); /* openmpi, mpich, openmpi-5.0.7, ... */
+	bool openmpi = !mpi || strncmp(mpi, "openmpi", 7) == 0;
+	int rank = number_of(openmpi ? "OMPI_COMM_WORLD_RANK" : "PMI_RANK", -1);
+	int size = number_of(openmpi ? "OMPI_COMM_WORLD_SIZE" : "PMI_SIZE", -1);
 	int daemons = 2 * number_of("PACX_GATEWAYS", 1);
 
 	if (rank < 0 || size < 0) /* libpacx will say that this launcher tells no rank */
@@ -52,11 +53,11 @@ static void daemon_become(void)
 	const char *mpi = getenv("PACX_MPI");
 	char path[PATH_MAX];
 	char *argv[] = { "pacxd", NULL }, *slash;
-	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 32);
+	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 80);
 
 	path[n > 0 ? n : 0] = '\0';
 	slash = strrchr(path, '/');
-	snprintf(slash ? slash + 1 : path, 32, "pacxd-%.16s", mpi ? mpi : "openmpi");
+	snprintf(slash ? slash + 1 : path, 80, "pacxd-%.64s", mpi ? mpi : "openmpi");
 	unsetenv("LD_PRELOAD"); /* what the user preloads is for the application */
 	execv(path, argv);
 	fprintf(stderr, "pacxrank: this rank should be a daemon, but %s cannot be executed: %s\n", path,

@@ -19,6 +19,7 @@
 #include "guard.h"
 #include "hostfile_text.h"
 #include "launch.h"
+#include "mpis.h"
 #include "quote.h"
 #include "records.h"
 
@@ -44,9 +45,12 @@ static const char usage_text[] =
 	"\n"
 	"  -f, --hostfile F     the sites are described in F\n"
 	"  -n A+B[+C]           sites on this machine with A, B, C ranks\n"
-	"      --mpi X[+Y]      openmpi, mpich or auto for each site; one name is for all\n"
+	"      --mpi X[+Y]      for each site openmpi, mpich, auto, one of those that pacxctl mpis shows, or "
+	"its "
+	"directory;\n"
+	"                       one name is for all\n"
 	"      --daemons W      relay daemons last (default) or first\n"
-	"      --form W         start as mpmd (default) or single executable\n"
+	"      --form W         start as mpmd (default, where the launcher can) or single executable\n"
 	"      --link TEXT      with -n: options of all links, such as 'streams: 4, compress: none'\n"
 	"      --buffer SIZE    with -n: memory of each relay daemon, such as 256MiB\n"
 	"      --files WHERE    with -n: where MPI files are: shared, local or a site\n"
@@ -273,7 +277,6 @@ fail:
 /* mpi_apply: --mpi a+b; one name is for all sites. */
 static int mpi_apply(struct pxd_hosts *h, const char *list, char *why, size_t cap)
 {
-	static const enum px_flavor flavors[] = { PX_MPI_OPENMPI, PX_MPI_MPICH, PX_MPI_OTHER };
 	const char *p = list;
 	int names = 1;
 
@@ -286,16 +289,15 @@ static int mpi_apply(struct pxd_hosts *h, const char *list, char *why, size_t ca
 		return PX_ECONF;
 	}
 	for (int i = 0; i < h->nsites; i++) {
-		size_t n = strcspn(p, "+"), k = 0;
+		size_t n = strcspn(p, "+");
+		char *one = strndup(p, n);
+		int rc = one ? pxd_site_mpi_set(&h->sites[i], one) : PX_ENOMEM;
 
-		while (k < 3 && (strlen(pxd_flavor_name(flavors[k])) != n ||
-					memcmp(p, pxd_flavor_name(flavors[k]), n) != 0))
-			k++;
-		if (k == 3) {
-			snprintf(why, cap, "--mpi: found '%.*s', expected openmpi, mpich or auto", (int)n, p);
+		free(one);
+		if (rc < 0) {
+			snprintf(why, cap, "--mpi: found '%.*s', expected " PXD_MPI_EXPECTED, (int)n, p);
 			return PX_ECONF;
 		}
-		h->sites[i].mpi = flavors[k];
 		if (names > 1)
 			p += n + 1;
 	}
@@ -441,24 +443,6 @@ static int options_apply(
 	return 0;
 }
 
-/* prefix_find: this program is PREFIX/bin/pacxrun. */
-static int prefix_find(char *prefix, size_t cap)
-{
-	ssize_t n = readlink("/proc/self/exe", prefix, cap - 1);
-	char *slash;
-
-	if (n <= 0 || (size_t)n >= cap - 1)
-		return PX_EIO;
-	prefix[n] = '\0';
-	for (int up = 0; up < 2; up++) {
-		slash = strrchr(prefix, '/');
-		if (!slash || slash == prefix)
-			return PX_EIO;
-		*slash = '\0';
-	}
-	return 0;
-}
-
 static char fifo_dir[64], fifo_path[80];
 
 static void fifo_remove(void)
@@ -510,7 +494,7 @@ static int run(struct pxd_hosts *h, const struct options *o, struct pxd_plan_opt
 	int code = EXIT_USAGE, self;
 
 	lo.only = self = o->site ? pxd_hosts_find(h, o->site) : -1;
-	if (options_apply(h, o, po, why, sizeof why) < 0 || pxd_plan_flavors(h, po, why, sizeof why) < 0 ||
+	if (options_apply(h, o, po, why, sizeof why) < 0 || pxd_plan_mpi(h, po, why, sizeof why) < 0 ||
 		ports_fix(h, o, why, sizeof why) < 0)
 		goto fail;
 	po->only = self;
@@ -572,8 +556,12 @@ int main(int argc, char **argv)
 	if (!o.links || options_read(argc, argv, &o) < 0)
 		return EXIT_USAGE;
 	px_log_init("pacxrun", PX_LOG_WARN);
-	if (prefix_find(prefix, sizeof prefix) < 0) {
+	if (pxd_prefix_find(prefix, sizeof prefix) < 0) {
 		fprintf(stderr, "pacxrun: cannot find where it is installed (/proc/self/exe)\n");
+		return EXIT_USAGE;
+	}
+	if (pxd_mpis_read(prefix, &po.mpis) < 0) {
+		fprintf(stderr, "pacxrun: out of memory\n");
 		return EXIT_USAGE;
 	}
 	po.program = o.program;
@@ -587,6 +575,7 @@ int main(int argc, char **argv)
 	else
 		code = run(h, &o, &po);
 	pxd_hosts_free(h);
+	pxd_mpis_free(&po.mpis);
 	code = written(code);
 	/* Not exit(): a thread may sit in a read of standard input or in a write that nobody takes. */
 	_exit(code);

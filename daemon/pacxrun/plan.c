@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "elf_flavor.h"
 #include "plan_key.h"
+#include "plan_mpi.h"
 #include "quote.h"
 
 /* A growing NULL-terminated list of words; the first failure sticks. */
@@ -53,75 +54,13 @@ static void words_fini(struct words *w)
 /* words_add_replaced: text with {mpi} and {site} replaced. */
 static void words_add_replaced(struct words *w, const char *text, const struct pxd_site *s)
 {
-	char *mpi[] = { (char *)(uintptr_t)pxd_flavor_name(s->mpi), NULL }, *site[] = { s->name, NULL };
-	const struct pxd_hole holes[] = { { "mpi", mpi }, { "site", site } };
-	char *copy = pxd_text_replace(text, holes, 2);
+	char *copy = pxd_plan_replace(text, s);
 
 	if (copy)
 		words_add(w, "%s", copy);
 	else
 		w->failed = true;
 	free(copy);
-}
-
-static const char *site_exe(const struct pxd_site *s, const struct pxd_plan_options *o)
-{
-	return s->exe ? s->exe : o->program ? o->program[0] : NULL;
-}
-
-/* A site's start command runs on this machine, as far as its text tells. */
-static bool site_is_here(const struct pxd_site *s)
-{
-	return !s->manual && !(s->start && pxd_template_remote(s->start));
-}
-
-static enum px_flavor flavor_installed(void)
-{
-	char path[4096];
-
-	if (pxd_path_find("mpirun.openmpi", path, sizeof path) == 0)
-		return PX_MPI_OPENMPI;
-	if (pxd_path_find("mpirun.mpich", path, sizeof path) == 0 ||
-		pxd_path_find("mpiexec.hydra", path, sizeof path) == 0)
-		return PX_MPI_MPICH;
-	return PX_MPI_OPENMPI;
-}
-
-int pxd_plan_flavors(struct pxd_hosts *h, const struct pxd_plan_options *o, char *why, size_t cap)
-{
-	for (int i = 0; i < h->nsites; i++) {
-		struct pxd_site *s = &h->sites[i];
-		const char *exe = site_exe(s, o);
-		char path[4096];
-
-		if (s->mpi != PX_MPI_OTHER)
-			continue;
-		if (exe && strstr(exe, "{mpi}")) {
-			snprintf(why, cap,
-				"site '%s': the program '%s' depends on the MPI, which is not given; "
-				"give mpi: or --mpi",
-				s->name, exe);
-			return PX_ECONF;
-		}
-		if (exe && pxd_path_find(exe, path, sizeof path) == 0)
-			s->mpi = pxd_flavor_of(path);
-		if (s->mpi == PX_MPI_OTHER) /* a script, or a program that is only there */
-			s->mpi = flavor_installed();
-	}
-	return 0;
-}
-
-const char *pxd_plan_mpirun(enum px_flavor mpi)
-{
-	static const char *const openmpi[] = { "mpirun.openmpi", "mpirun", NULL };
-	static const char *const mpich[] = { "mpirun.mpich", "mpiexec.hydra", "mpirun", NULL };
-	const char *const *names = mpi == PX_MPI_MPICH ? mpich : openmpi;
-	char path[4096];
-
-	for (int i = 0; names[i]; i++)
-		if (pxd_path_find(names[i], path, sizeof path) == 0)
-			return names[i];
-	return NULL;
 }
 
 /* exe_wrong: why pxd_path_find has not found this program. */
@@ -149,14 +88,16 @@ static void exe_wrong(const struct pxd_site *s, const char *file, char *why, siz
 
 /* start_default: the start command of a site on this machine. */
 static int start_default(
-	const struct pxd_site *s, const struct pxd_plan_options *o, char **out, char *why, size_t cap)
+	const struct pxd_start *st, const struct pxd_plan_options *o, char **out, char *why, size_t cap)
 {
-	const char *mpirun = pxd_plan_mpirun(s->mpi), *exe = site_exe(s, o);
+	const struct pxd_site *s = st->site;
+	const char *mpirun = st->mpi.launcher, *exe = pxd_plan_exe(s, o);
 	char options[128] = "", contexts[128], path[4096];
 	struct words checked = { 0 };
+	struct pxd_elf_mpi linked = { .flavor = PX_MPI_OTHER };
 	bool found;
 
-	if (!mpirun) {
+	if (!*mpirun) {
 		snprintf(why, cap,
 			"site '%s': no mpirun of %s is installed here; install it or give start:", s->name,
 			pxd_flavor_title(s->mpi));
@@ -164,12 +105,14 @@ static int start_default(
 	}
 	words_add_replaced(&checked, exe, s);
 	found = !checked.failed && pxd_path_find(checked.list[0], path, sizeof path) == 0;
-	if (found && pxd_flavor_of(path) != PX_MPI_OTHER && pxd_flavor_of(path) != s->mpi) {
+	if (found)
+		pxd_elf_mpi(path, &linked);
+	if (linked.flavor != PX_MPI_OTHER && linked.flavor != s->mpi) {
 		snprintf(why, cap,
 			"site '%s': '%s' is linked with %s, but the site's MPI is %s; give mpi: (or --mpi) "
 			"%s",
-			s->name, path, pxd_flavor_title(pxd_flavor_of(path)), pxd_flavor_title(s->mpi),
-			pxd_flavor_name(pxd_flavor_of(path)));
+			s->name, path, pxd_flavor_title(linked.flavor), pxd_flavor_title(s->mpi),
+			pxd_flavor_name(linked.flavor));
 		words_fini(&checked);
 		return PX_ECONF;
 	}
@@ -187,7 +130,7 @@ static int start_default(
 		snprintf(options, sizeof options, " --oversubscribe --bind-to none%s%s",
 			geteuid() == 0 ? " --allow-run-as-root" : "", target);
 	}
-	if (o->form == PXD_FORM_SINGLE)
+	if (st->form == PXD_FORM_SINGLE)
 		snprintf(contexts, sizeof contexts, " -np {procs} {app}");
 	else if (s->daemons_first)
 		snprintf(contexts, sizeof contexts, " -np {daemons} {pacxd} : -np {ranks} {app}");
@@ -224,7 +167,9 @@ static void env_make(const struct pxd_hosts *h, const struct pxd_plan_options *o
 	words_add(env, "PACX_DAEMONS=%s", s->daemons_first ? "first" : "last");
 	words_add(env, "PACX_GATEWAYS=%d", s->ngateways);
 	words_add(env, "PACX_BASE=%d", s->base);
-	words_add(env, "PACX_MPI=%s", pxd_flavor_name(s->mpi));
+	words_add(env, "PACX_MPI=%s", st->mpi.build);
+	if (*st->mpi.library)
+		words_add(env, "PACX_LIBMPI=%s", st->mpi.library);
 	if (o->stats)
 		words_add(env, "PACX_STATS=1");
 	if (st->records)
@@ -263,7 +208,7 @@ static char *preload_make(const struct pxd_start *st, const char *lib)
 		if (strcmp(st->site->env[i].name, "LD_PRELOAD") == 0)
 			more = st->site->env[i].value;
 	if (asprintf(&out, "LD_PRELOAD=%s%s%s/libpacx-%s.so", more ? more : "", more && *more ? ":" : "", lib,
-		    pxd_flavor_name(st->site->mpi)) < 0)
+		    st->mpi.build) < 0)
 		return NULL;
 	return out;
 }
@@ -306,8 +251,8 @@ static int command_fill(const struct pxd_plan_options *o, struct pxd_start *st, 
 	const char *near;
 	int rc;
 
-	if (site_exe(s, o))
-		words_add_replaced(&exe, site_exe(s, o), s);
+	if (pxd_plan_exe(s, o))
+		words_add_replaced(&exe, pxd_plan_exe(s, o), s);
 	for (int i = 0; s->has_args && i < s->nargs; i++)
 		words_add_replaced(&args, s->args[i], s);
 	for (char **a = s->has_args || !o->program ? NULL : o->program + 1; a && *a; a++)
@@ -320,7 +265,7 @@ static int command_fill(const struct pxd_plan_options *o, struct pxd_start *st, 
 		words_add(&all, "%s", env->list[i]);
 	}
 	words_add(&all, "%s", st->preload);
-	words_add(&pacxd, "%s/pacx/pacxd-%s", lib, pxd_flavor_name(s->mpi));
+	words_add(&pacxd, "%s/pacx/pacxd-%s", lib, st->mpi.build);
 	/* The helpers are no MPI programs: only what they run is preloaded. */
 	words_add(&app, "%s/pacx/pacxrank", lib);
 	if (o->label)
@@ -338,7 +283,7 @@ static int command_fill(const struct pxd_plan_options *o, struct pxd_start *st, 
 	words_add(&libw, "%s", lib);
 	words_add(&guard, "%s/bin/pacxrun", prefix);
 	words_add(&guard, "--guard");
-	words_add(&mpi, "%s", pxd_flavor_name(s->mpi));
+	words_add_replaced(&mpi, "{mpi}", s);
 	if (!args.list) /* no argument: no word, not an empty one */
 		args.list = calloc(1, sizeof *args.list);
 	if (!exe.list)
@@ -394,8 +339,12 @@ static int command_fill(const struct pxd_plan_options *o, struct pxd_start *st, 
 	return rc;
 }
 
-static enum pxd_form form_of(const struct pxd_site *s, const struct pxd_plan_options *o)
+static enum pxd_form form_of(const struct pxd_start *st, const struct pxd_plan_options *o, bool wanted)
 {
+	const struct pxd_site *s = st->site;
+
+	if (!s->manual && !s->start && wanted && o->form == PXD_FORM_AUTO)
+		return pxd_plan_mpmd(&st->mpi) ? PXD_FORM_MPMD : PXD_FORM_SINGLE;
 	if (s->manual || !s->start)
 		return o->form == PXD_FORM_SINGLE ? PXD_FORM_SINGLE : PXD_FORM_MPMD;
 	if (pxd_template_has(s->start, "pacxd") || strstr(s->start, "pacxd"))
@@ -415,11 +364,15 @@ static int start_make(const struct pxd_hosts *h, int i, const struct pxd_plan_op
 	int rc = PX_ENOMEM;
 
 	st->site = s;
-	st->form = form_of(s, o);
+	rc = pxd_plan_mpi_of(s, o, &st->mpi, why, cap);
+	if (rc < 0)
+		return rc;
+	rc = PX_ENOMEM;
+	st->form = form_of(st, o, wanted);
 	st->remote = s->start && pxd_template_remote(s->start);
 	st->secure = pxd_plan_secure(h, i);
 	st->records = wanted && records_wanted(s);
-	st->fifo_stdin = o->stdin_fifo && s->base == 0 && site_is_here(s) &&
+	st->fifo_stdin = o->stdin_fifo && s->base == 0 && pxd_plan_here(s) &&
 			 (s->daemons_first || !s->start) && s->mpi == PX_MPI_MPICH;
 	/* hydra gives up when a rank does not take 64 KiB at once; behind the user's own command there is no FIFO. */
 	st->pump_stdin = o->stdin_data && !st->fifo_stdin && s->base == 0 && s->start && st->records &&
@@ -431,7 +384,7 @@ static int start_make(const struct pxd_hosts *h, int i, const struct pxd_plan_op
 	st->preload = preload_make(st, lib);
 	if (env.failed || !st->preload)
 		goto done;
-	if (wanted && !site_exe(s, o) &&
+	if (wanted && !pxd_plan_exe(s, o) &&
 		(!s->start || pxd_template_has(s->start, "app") || pxd_template_has(s->start, "exe"))) {
 		snprintf(why, cap, "site '%s': no program; give one after -- or as exe: in the hostfile",
 			s->name);
@@ -440,7 +393,7 @@ static int start_make(const struct pxd_hosts *h, int i, const struct pxd_plan_op
 	}
 	rc = 0;
 	if (wanted && !s->start)
-		rc = start_default(s, o, &template, why, cap);
+		rc = start_default(st, o, &template, why, cap);
 	else if (wanted && !(template = strdup(s->start)))
 		rc = PX_ENOMEM;
 	st->key_names = rc >= 0 && template && pxd_key_by_name(s, template);

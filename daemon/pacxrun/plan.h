@@ -6,15 +6,18 @@
 #ifndef PXD_PLAN_H
 #define PXD_PLAN_H
 
+#include <limits.h>
 #include <stdio.h>
 
 #include "hostfile.h"
 #include "key.h"
+#include "mpis.h"
 
 struct pxd_plan_options {
-	char **program;     /* argv of the application, NULL-terminated */
-	const char *prefix; /* of this installation: directory with bin/ and lib/ */
-	enum pxd_form form; /* of default start commands */
+	char **program;       /* argv of the application, NULL-terminated */
+	const char *prefix;   /* of this installation: directory with bin/ and lib/ */
+	struct pxd_mpis mpis; /* for which it is built; owned by whoever made the options */
+	enum pxd_form form;   /* of default start commands */
 	bool label, stats;
 	bool env_only;          /* make no start commands, only environments */
 	int only;               /* make the start command of this site only; -1 = of all */
@@ -22,8 +25,19 @@ struct pxd_plan_options {
 	bool stdin_data;        /* our standard input is a file or a pipe */
 };
 
+/* What a site's MPI comes to; strings are "" when there is none. */
+struct pxd_plan_mpi {
+	char build[NAME_MAX];    /* NAME of libpacx-NAME.so and pacxd-NAME */
+	char launcher[PATH_MAX]; /* mpirun or the like, for a default start */
+	char library
+		[PATH_MAX]; /* the program's MPI library, where it is another one than that which the daemon was built with */
+	int major; /* of the vendor's version, 0 = not known */
+	enum px_flavor flavor;
+};
+
 struct pxd_start {
 	const struct pxd_site *site;
+	struct pxd_plan_mpi mpi;
 	enum pxd_form form;
 	bool remote;     /* goes through ssh or the like */
 	bool secure;     /* has links with TLS: its daemons need the job's key */
@@ -48,10 +62,8 @@ static inline int pxd_plan_daemons(const struct pxd_site *s)
 {
 	return 2 * s->ngateways;
 }
-/* pxd_plan_mpirun: the launcher of this MPI that is in PATH here, NULL = none. */
-const char *pxd_plan_mpirun(enum px_flavor mpi);
-/* pxd_plan_flavors: decide `mpi: auto` of every site. PX_ECONF with a sentence in why. */
-int pxd_plan_flavors(struct pxd_hosts *h, const struct pxd_plan_options *o, char *why, size_t cap);
+/* pxd_plan_mpi: decide the flavour of every site of which it is not known: mpi: auto or a directory. PX_ECONF with a sentence in why. */
+int pxd_plan_mpi(struct pxd_hosts *h, const struct pxd_plan_options *o, char *why, size_t cap);
 /* pxd_plan_make: needs flavors and final ports. PX_ECONF, PX_ENOMEM with a sentence in why. */
 int pxd_plan_make(const struct pxd_hosts *h, const struct pxd_plan_options *o, struct pxd_plan **out,
 	char *why, size_t cap);

@@ -119,7 +119,7 @@ static void print_daemon(const struct pxd_start *s, FILE *f)
 
 	lib = lib ? lib + 1 : strchr(s->preload, '=') + 1;
 	end = strrchr(lib, '/');
-	fprintf(f, " %.*s/pacx/pacxd-%s", (int)(end ? end - lib : 0), lib, pxd_flavor_name(s->site->mpi));
+	fprintf(f, " %.*s/pacx/pacxd-%s", (int)(end ? end - lib : 0), lib, s->mpi.build);
 }
 
 static void print_part(const struct pxd_start *s, bool app, FILE *f)
@@ -137,9 +137,7 @@ static void print_part(const struct pxd_start *s, bool app, FILE *f)
 /* print_mpirun: the launcher's command line for a start by hand. */
 static void print_mpirun(const struct pxd_start *s, FILE *f)
 {
-	const char *mpirun = pxd_plan_mpirun(s->site->mpi);
-
-	fprintf(f, "%s %s", mpirun ? mpirun : "mpirun",
+	fprintf(f, "%s %s", *s->mpi.launcher ? s->mpi.launcher : "mpirun",
 		s->site->mpi == PX_MPI_MPICH ? "" : "--oversubscribe ");
 	print_part(s, !s->site->daemons_first, f);
 	fputs(" : ", f);

@@ -372,7 +372,7 @@ static int check_ranks(struct px_comm *c, int n, const int ranks[], const char *
 
 static bool weighted(const int w[])
 {
-	return w != MPI_UNWEIGHTED;
+	return w != px_unweighted();
 }
 
 int px_Dist_graph_create_adjacent(struct px_comm *c, int nin, const int in[], const int inw[], int nout,

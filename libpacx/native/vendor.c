@@ -30,14 +30,12 @@
 
 static void *vendor; /* set when px_n is complete */
 
+/* By which names the library may be loaded: its own first, then those of the same ABI. */
 static const char *const libs[] = {
-#ifdef OPEN_MPI
-	"libmpi.so.40",
-	"libmpi.so",
-#else
+	PX_MPI_SONAME,
+#ifndef OPEN_MPI
 	"libmpich.so.12",
 	"libmpi.so.12",
-	"libmpich.so",
 #endif
 };
 
@@ -61,6 +59,7 @@ int px_vendor_load(void)
 	void *lib = NULL;
 	void **table = (void **)(void *)&px_n; /* nothing but function pointers, in the order of names[] */
 	char full[128];
+	void *const *lacking = (void *const *)(const void *)&px_lacking;
 	unsigned missing = 0;
 
 	if (vendor)
@@ -83,16 +82,8 @@ int px_vendor_load(void)
 		f = px_vendor_find(lib, full);
 		if (!f)
 			f = px_vendor_find(lib, full + 1);
-		__atomic_store_n(&table[i], f, __ATOMIC_RELEASE);
+		__atomic_store_n(&table[i], f ? f : lacking[i], __ATOMIC_RELEASE);
 		missing += !f;
-	}
-	/* Handle conversions are macros in some mpi.h; only what cannot be missing is an error. */
-	if (!px_n.Init || !px_n.Send || !px_n.Finalize) {
-		px_log(PX_LOG_ERROR,
-			"%s does not export PMPI_Init, PMPI_Send and PMPI_Finalize; "
-			"is it a stripped MPI?",
-			libs[0]);
-		return PX_EMPI;
 	}
 	if (missing)
 		px_log(PX_LOG_DEBUG, "%u functions of mpi.h are not in the " PX_VENDOR " library", missing);
@@ -104,6 +95,81 @@ void px_vendor_first(void)
 {
 	if (px_vendor_load() < 0)
 		abort(); /* nothing works without it; it has said why */
+}
+
+int px_vendor_open(void)
+{
+	const char *named = getenv("PACX_LIBMPI");
+	void *lib = NULL;
+
+	if (named && *named) {
+		lib = dlopen(named, RTLD_NOW | RTLD_GLOBAL);
+		if (!lib) {
+			px_log(PX_LOG_ERROR, "PACX_LIBMPI: %s", dlerror());
+			return PX_EMPI;
+		}
+	}
+	for (size_t i = 0; i < sizeof libs / sizeof libs[0] && !lib; i++)
+		lib = dlopen(libs[i], RTLD_NOW | RTLD_GLOBAL);
+	if (!lib)
+		px_log(PX_LOG_ERROR, "no " PX_VENDOR " library can be loaded: %s", dlerror());
+	return lib ? px_vendor_load() : PX_EMPI;
+}
+
+/* The file of the loaded MPI library, NULL when none is. */
+static const char *library_path(void)
+{
+	Dl_info where;
+	void *f = px_vendor_symbol("MPI_Init");
+
+	return f && dladdr(f, &where) ? where.dli_fname : NULL;
+}
+
+int px_vendor_lacking(const char *name)
+{
+	const char *path = library_path();
+
+	px_log(PX_LOG_ERROR, "%s: the MPI library of this program, %s (%s), has no such function", name,
+		px_vendor_name(), path ? path : "?");
+	px_n.Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_UNSUPPORTED_OPERATION);
+	return MPI_ERR_UNSUPPORTED_OPERATION;
+}
+
+/* The compiler command that belongs to an MPI library, as well as its path tells. */
+static void compiler_of(const char *path, char *text, size_t cap)
+{
+	const char *lib = path ? strstr(path, "/lib") : NULL;
+
+	if (!lib || strncmp(path, "/usr/lib", 8) == 0 || strncmp(path, "/lib", 4) == 0)
+		snprintf(text, cap, "mpicc." PX_VENDOR);
+	else
+		snprintf(text, cap, "%.*s/bin/mpicc", (int)(lib - path), path);
+}
+
+/* fits: versions of one ABI. MPICH and its kin have kept theirs since 3.1; Open MPI keeps it within a major version. */
+static bool fits(const char *loaded)
+{
+#ifdef OPEN_MPI
+	return strncmp(loaded, "Open MPI ", 9) == 0 && atoi(loaded + 9) == OMPI_MAJOR_VERSION;
+#else
+	return strncmp(loaded, "Open MPI ", 9) != 0;
+#endif
+}
+
+bool px_vendor_fits(char *why, size_t cap)
+{
+	const char *loaded = px_vendor_name(), *path = library_path();
+	char compiler[512];
+
+	if (fits(loaded))
+		return true;
+	compiler_of(path, compiler, sizeof compiler);
+	snprintf(why, cap,
+		"this program has loaded %s (%s), and this libpacx is built for " PX_MPI_IDENTITY
+		"; `make MPI=%s` in PACX's source builds the one that fits (pacxctl mpis shows which are "
+		"there)",
+		loaded, path ? path : "?", compiler);
+	return false;
 }
 
 void *px_vendor_symbol(const char *name)
@@ -215,6 +281,19 @@ void px_vendor_seal(void)
 	pthread_mutex_unlock(&one);
 }
 
+const void *px_unweighted(void)
+{
+#ifdef OPEN_MPI
+	return MPI_UNWEIGHTED;
+#else
+	static int *const *where;
+
+	if (!where)
+		where = px_vendor_symbol("MPI_UNWEIGHTED");
+	return where ? *where : NULL;
+#endif
+}
+
 const char *px_vendor_name(void)
 {
 	static char text[64];
@@ -232,10 +311,14 @@ const char *px_vendor_name(void)
 							    : full; /* "Open MPI v4.1.4, package: ..." */
 		snprintf(text, sizeof text, "Open MPI %.*s", (int)strcspn(from, ", \n"), from);
 #else
-		from = strchr(full, ':'); /* "MPICH Version:\t4.0.2\nMPICH Release date: ..." */
-		from = from ? from + 1 : full;
-		from += strspn(from, " \t");
-		snprintf(text, sizeof text, "MPICH %.*s", (int)strcspn(from, " \t\n"), from);
+		/* "MPICH Version:\t4.0.2\nMPICH Release date: ..."; its relatives have other words in the first line */
+		from = strncmp(full, "MPICH Version:", 14) == 0 ? full + 14 : NULL;
+		if (from) {
+			from += strspn(from, " \t");
+			snprintf(text, sizeof text, "MPICH %.*s", (int)strcspn(from, " \t\n"), from);
+		} else {
+			snprintf(text, sizeof text, "%.*s", (int)strcspn(full, "\t\n"), full);
+		}
 #endif
 	}
 	return text;

@@ -11,6 +11,7 @@
 
 #include <mpi.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "vendor_table.h" /* generated into build/gen/<vendor>/ */
 
@@ -20,6 +21,14 @@ extern struct px_native px_n;
 int px_vendor_load(void);
 /* px_vendor_first: px_vendor_load, or abort; what the functions with which px_n starts call. */
 void px_vendor_first(void);
+/* px_vendor_open: load the MPI library in a program that has none yet, which is pacxd of MPICH's kind: the file PACX_LIBMPI of the
+ * environment, else that of the MPI which it was built with, else another of the same ABI. 0 or PX_EMPI after saying why. */
+int px_vendor_open(void);
+/* px_vendor_lacking: a function that the loaded library has not got was called: raises MPI_ERR_UNSUPPORTED_OPERATION by its name. */
+int px_vendor_lacking(const char *name);
+/* px_vendor_fits: is the loaded library one for which this was built? If not, why is a sentence, with the command that builds the
+ * right one. Before and after MPI_Init. */
+bool px_vendor_fits(char *why, size_t cap);
 /* px_vendor_find: dlsym itself, not the one that libpacx puts in front of it for the program. */
 void *px_vendor_find(void *handle, const char *name);
 /* px_vendor_symbol: the vendor library's own function of that full name (MPI_X or PMPI_X), or NULL. */
@@ -36,6 +45,8 @@ void px_vendor_seal(void);
  * yields in each call that finds nothing, when cores are scarce; a loop with several such calls per turn would
  * give the core away several times for one look at each source. Calls nest. */
 void px_vendor_poll(bool on);
+/* px_unweighted: MPI_UNWEIGHTED, which is a variable of MPICH's library. */
+const void *px_unweighted(void);
 /* px_vendor_name: "Open MPI 4.1.4", from Get_library_version; px_vendor_flavor: enum px_flavor. */
 const char *px_vendor_name(void);
 int px_vendor_flavor(void);

@@ -39,7 +39,7 @@ static void become_daemon(void)
 	char path[4096];
 	char *argv[] = { "pacxd", NULL };
 	Dl_info self;
-	const char *slash;
+	const char *slash, *end;
 
 	if (!px_environ.single)
 		return;
@@ -50,10 +50,17 @@ static void become_daemon(void)
 	}
 	if (!px_environ_is_daemon())
 		return;
-	if (!dladdr((void *)(uintptr_t)become_daemon, &self) || !(slash = strrchr(self.dli_fname, '/')))
-		self.dli_fname = "./", slash = self.dli_fname + 1;
-	snprintf(path, sizeof path, "%.*s/pacx/pacxd-" PX_VENDOR, (int)(slash - self.dli_fname),
-		self.dli_fname);
+	if (!dladdr((void *)(uintptr_t)become_daemon, &self) || !strchr(self.dli_fname, '/'))
+		self.dli_fname = "./";
+	/* pacx/pacxd-NAME beside libpacx-NAME.so; a name may have dots */
+	slash = strrchr(self.dli_fname, '/');
+	end = strrchr(slash, '.');
+	if (strncmp(slash, "/libpacx-", 9) == 0 && end && strcmp(end, ".so") == 0)
+		snprintf(path, sizeof path, "%.*s/pacx/pacxd-%.*s", (int)(slash - self.dli_fname),
+			self.dli_fname, (int)(end - slash - 9), slash + 9);
+	else
+		snprintf(path, sizeof path, "%.*s/pacx/pacxd-" PX_VENDOR, (int)(slash - self.dli_fname),
+			self.dli_fname);
 	unsetenv("LD_PRELOAD");
 	execv(path, argv);
 	px_log(PX_LOG_ERROR, "rank %d should be a daemon but %s cannot be executed: %s", px_environ.rank,
@@ -185,23 +192,31 @@ void px_give_up(const char *why)
 static bool under_pacx(void)
 {
 #ifdef OPEN_MPI
-	static const char other[] = "libmpich.so.12", its[] = "mpich";
+	static const char *const others[] = { "libmpich.so.12", "libmpi.so.12" };
+	static const char its[] = "mpich";
 #else
-	static const char other[] = "libmpi.so.40", its[] = "openmpi";
+	static const char *const others[] = { "libmpi.so.40" };
+	static const char its[] = "openmpi";
 #endif
-	char why[300];
+	char why[1024];
 
 	px_environ_read();
 	if (!px_active)
 		return false;
-	if (dlopen(other, RTLD_NOLOAD | RTLD_LAZY)) {
+	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+		if (!dlopen(others[i], RTLD_NOLOAD | RTLD_LAZY))
+			continue;
 		snprintf(why, sizeof why,
 			"site %s: this program is linked with %s but the site runs " PX_VENDOR
 			"; say mpi: %s for the site",
 			px_environ.site, its, its);
 		px_give_up(why);
 	}
-	return px_vendor_load() == PX_OK;
+	if (px_vendor_load() != PX_OK)
+		return false;
+	if (!px_vendor_fits(why, sizeof why))
+		px_give_up(why);
+	return true;
 }
 
 int px_Init(int *argc, char ***argv)

@@ -498,7 +498,7 @@ def usage_errors_are_2_and_say_why():
                        (("-n", "2+0", "true"), "-n: found '0', expected a number of ranks from 1 to 16777216"),
                        (("-n", "2+x", "true"), "-n: found 'x', expected"),
                        (("-n", "2+", "true"), "-n: found '', expected"),
-                       (("-n", "1+1", "--mpi", "lam", "true"), "--mpi: found 'lam', expected openmpi, mpich or auto"),
+                       (("-n", "1+1", "--mpi", "lam", "true"), "--mpi: found 'lam', expected openmpi, mpich, auto, a vendor with a version"),
                        (("-n", "1+1", "--mpi", "mpich+mpich+mpich", "true"), "expected one name for all or one for each"),
                        (("-n", "1+1", "--daemons", "mid", "true"), "--daemons: found 'mid', expected first or last"),
                        (("-n", "1+1", "--form", "x", "true"), "--form: found 'x', expected mpmd or single"),

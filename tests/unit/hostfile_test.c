@@ -71,7 +71,7 @@ static const struct {
 	{ "sites:\n  - {name: a, ranks: 1, bind: \"h:x\"}\n",
 		"F:2:31: found 'x', expected a port number from 1 to 65535, or 0 for any free one" },
 	{ "sites:\n  - {name: a, ranks: 1, mpi: lam}\n",
-		"F:2:30: found 'lam', expected openmpi, mpich or auto" },
+		"F:2:30: found 'lam', expected " PXD_MPI_EXPECTED },
 	{ "sites:\n  - {name: a, ranks: 1, daemons: middle}\n",
 		"F:2:34: found 'middle', expected last or first" },
 	{ "sites:\n  - {name: a, ranks: 1, env: {PACX_SITE: x}}\n",

@@ -1,0 +1,283 @@
+/* plan_mpi.c: see plan_mpi.h.
+ *
+ * Design. What the user says about a site's MPI (mpi:, --mpi) is a flavour, which leaves open which one; an identity; or a
+ * directory. The program itself says more: its MPI library is the file which the dynamic linker will take (elf_flavor.h). For a
+ * site that is started here, the build of PACX is the one for that library; where there is none, the one that the flavour alone
+ * means, and libpacx says before MPI_Init if that does not fit. For a site that is started elsewhere nothing is known but the words, and the
+ * names of libraries there follow from them: every build has its identity and its flavour as names.
+ */
+#include "plan_mpi.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "elf_flavor.h"
+#include "quote.h"
+
+#define PROBE_S 20 /* for a launcher that starts nothing but true(1), twice */
+
+const char *pxd_plan_exe(const struct pxd_site *s, const struct pxd_plan_options *o)
+{
+	return s->exe ? s->exe : o->program ? o->program[0] : NULL;
+}
+
+bool pxd_plan_here(const struct pxd_site *s)
+{
+	return !s->manual && !(s->start && pxd_template_remote(s->start));
+}
+
+static bool is_directory(const struct pxd_site *s)
+{
+	return s->mpi_named && *s->mpi_named == '/';
+}
+
+char *pxd_plan_replace(const char *text, const struct pxd_site *s)
+{
+	const char *named = s->mpi_named && !is_directory(s) ? s->mpi_named : pxd_flavor_name(s->mpi);
+	char *mpi[] = { (char *)(uintptr_t)named, NULL }, *site[] = { s->name, NULL };
+	const struct pxd_hole holes[] = { { "mpi", mpi }, { "site", site } };
+
+	return pxd_text_replace(text, holes, 2);
+}
+
+/* program_mpi: what the site's program is linked with, if it is here and a program. */
+static void program_mpi(const struct pxd_site *s, const struct pxd_plan_options *o, struct pxd_elf_mpi *out)
+{
+	const char *exe = pxd_plan_exe(s, o);
+	char *text = exe ? pxd_plan_replace(exe, s) : NULL;
+	char path[PATH_MAX];
+
+	*out = (struct pxd_elf_mpi){ .flavor = PX_MPI_OTHER };
+	if (text && pxd_path_find(text, path, sizeof path) == 0)
+		pxd_elf_mpi(path, out);
+	free(text);
+}
+
+static const char *path_launcher(enum px_flavor mpi)
+{
+	static const char *const openmpi[] = { "mpirun.openmpi", "mpirun", NULL };
+	static const char *const mpich[] = { "mpirun.mpich", "mpiexec.hydra", "mpirun", NULL };
+	const char *const *names = mpi == PX_MPI_MPICH ? mpich : openmpi;
+	char path[PATH_MAX];
+
+	for (int i = 0; names[i]; i++)
+		if (pxd_path_find(names[i], path, sizeof path) == 0)
+			return names[i];
+	return NULL;
+}
+
+/* flavor_installed: for a script, or a program that is only there. */
+static enum px_flavor flavor_installed(const struct pxd_plan_options *o)
+{
+	char path[PATH_MAX];
+
+	if (pxd_path_find("mpirun.openmpi", path, sizeof path) == 0)
+		return PX_MPI_OPENMPI;
+	if (pxd_path_find("mpirun.mpich", path, sizeof path) == 0 ||
+		pxd_path_find("mpiexec.hydra", path, sizeof path) == 0 ||
+		(o->mpis.n && !pxd_mpis_flavor(&o->mpis, PX_MPI_OPENMPI)))
+		return PX_MPI_MPICH;
+	return PX_MPI_OPENMPI;
+}
+
+/* dir_library: an MPI library of MPICH's ABI in the directory of an MPI. */
+static bool dir_library(const char *dir, char *path, size_t cap)
+{
+	static const char *const names[] = { "lib/libmpi.so.12", "lib64/libmpi.so.12",
+		"lib/release/libmpi.so.12", "libmpi.so.12", "lib/libmpich.so.12" };
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (snprintf(path, cap, "%s/%s", dir, names[i]) < (int)cap && access(path, R_OK) == 0)
+			return true;
+	return false;
+}
+
+/* no_build: PACX has not been built for the MPI which the site names. */
+static int no_build(const struct pxd_site *s, const struct pxd_plan_options *o, char *why, size_t cap)
+{
+	size_t n = (size_t)snprintf(why, cap,
+		"site '%s': PACX is not built for the MPI %s; `make MPI=%s/bin/mpicc` in PACX's source does that; "
+		"here are",
+		s->name, s->mpi_named, is_directory(s) ? s->mpi_named : "/its/directory");
+
+	for (int i = 0; i < o->mpis.n && n < cap; i++)
+		n += (size_t)snprintf(why + n, cap - n, "%s %s", i ? "," : "", o->mpis.list[i].identity);
+	if (!o->mpis.n && n < cap)
+		snprintf(why + n, cap - n, " none");
+	return PX_ECONF;
+}
+
+/* dir_flavor: of the MPI in a directory that a site names. */
+static int dir_flavor(struct pxd_site *s, const struct pxd_plan_options *o, char *why, size_t cap)
+{
+	const struct pxd_mpi *m = pxd_mpis_at(&o->mpis, s->mpi_named, PX_MPI_OTHER);
+	char path[PATH_MAX];
+	struct pxd_elf_mpi linked;
+
+	program_mpi(s, o, &linked);
+	s->mpi = m ? m->flavor : linked.flavor;
+	if (s->mpi == PX_MPI_OTHER && dir_library(s->mpi_named, path, sizeof path))
+		s->mpi = PX_MPI_MPICH;
+	return s->mpi == PX_MPI_OTHER ? no_build(s, o, why, cap) : 0;
+}
+
+int pxd_plan_mpi(struct pxd_hosts *h, const struct pxd_plan_options *o, char *why, size_t cap)
+{
+	for (int i = 0; i < h->nsites; i++) {
+		struct pxd_site *s = &h->sites[i];
+		const char *exe = pxd_plan_exe(s, o);
+		struct pxd_elf_mpi linked;
+
+		if (s->mpi != PX_MPI_OTHER)
+			continue;
+		if (is_directory(s)) {
+			if (dir_flavor(s, o, why, cap) < 0)
+				return PX_ECONF;
+			continue;
+		}
+		if (exe && strstr(exe, "{mpi}")) {
+			snprintf(why, cap,
+				"site '%s': the program '%s' depends on the MPI, which is not given; "
+				"give mpi: or --mpi",
+				s->name, exe);
+			return PX_ECONF;
+		}
+		program_mpi(s, o, &linked);
+		s->mpi = linked.flavor != PX_MPI_OTHER ? linked.flavor : flavor_installed(o);
+	}
+	return 0;
+}
+
+/* dir_launcher: the launcher in DIR/bin; `end` is where DIR ends in text. */
+static bool dir_launcher(const char *text, size_t end, char *path, size_t cap)
+{
+	static const char *const names[] = { "mpirun", "mpiexec.hydra", "mpiexec" };
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (snprintf(path, cap, "%.*s/bin/%s", (int)end, text, names[i]) < (int)cap &&
+			access(path, X_OK) == 0)
+			return true;
+	*path = '\0';
+	return false;
+}
+
+/* launcher_choose: that of the MPI itself where it is not the one in PATH that the flavour's name means. */
+static void launcher_choose(const struct pxd_site *s, const struct pxd_mpi *m, struct pxd_plan_mpi *out)
+{
+	const char *lib = strstr(out->library, "/lib"), *found = path_launcher(s->mpi);
+
+	if (is_directory(s) && !(m && *m->launcher && !*out->library) &&
+		dir_launcher(s->mpi_named, strlen(s->mpi_named), out->launcher, sizeof out->launcher))
+		return;
+	if (lib && lib != out->library && strncmp(out->library, "/usr/lib", 8) != 0 &&
+		dir_launcher(out->library, (size_t)(lib - out->library), out->launcher, sizeof out->launcher))
+		return;
+	if (m && *m->launcher && (!found || strcmp(m->name, pxd_flavor_name(m->flavor)) != 0))
+		found = m->launcher;
+	snprintf(out->launcher, sizeof out->launcher, "%s", found ? found : "");
+}
+
+/* build_choose: for a site that is started here. NULL with 0: no build is known, the flavour's name stands for one. */
+static int build_choose(const struct pxd_site *s, const struct pxd_plan_options *o,
+	const struct pxd_elf_mpi *linked, struct pxd_plan_mpi *out, const struct pxd_mpi **m, char *why,
+	size_t cap)
+{
+	*m = NULL;
+	if (is_directory(s)) {
+		*m = pxd_mpis_at(&o->mpis, s->mpi_named, s->mpi);
+		/* MPICH's relatives share its ABI: what was built for one serves another. */
+		if (!*m && s->mpi == PX_MPI_MPICH &&
+			dir_library(s->mpi_named, out->library, sizeof out->library))
+			*m = pxd_mpis_flavor(&o->mpis, s->mpi);
+	} else if (s->mpi_named) {
+		*m = pxd_mpis_named(&o->mpis, s->mpi_named);
+	} else {
+		*m = linked->flavor == s->mpi ? pxd_mpis_library(&o->mpis, linked->library) : NULL;
+		if (!*m)
+			*m = pxd_mpis_flavor(&o->mpis, s->mpi);
+		return 0;
+	}
+	return *m ? 0 : no_build(s, o, why, cap);
+}
+
+int pxd_plan_mpi_of(const struct pxd_site *s, const struct pxd_plan_options *o, struct pxd_plan_mpi *out,
+	char *why, size_t cap)
+{
+	const struct pxd_mpi *m = NULL;
+	struct pxd_elf_mpi linked;
+	char real[PATH_MAX];
+	const char *version;
+
+	*out = (struct pxd_plan_mpi){ .flavor = s->mpi };
+	if (!pxd_plan_here(s) || s->prefix) {
+		m = is_directory(s) ? pxd_mpis_at(&o->mpis, s->mpi_named, s->mpi) : NULL;
+		if (is_directory(s) && !m) {
+			snprintf(why, cap,
+				"site '%s': mpi: is the directory of an MPI, and the site is not started "
+				"here; expected a name that "
+				"pacxctl mpis shows there, such as openmpi-5.0.7",
+				s->name);
+			return PX_ECONF;
+		}
+		snprintf(out->build, sizeof out->build, "%s",
+			m              ? m->identity
+			: s->mpi_named ? s->mpi_named
+				       : pxd_flavor_name(s->mpi));
+		version = path_launcher(s->mpi);
+		snprintf(out->launcher, sizeof out->launcher, "%s", version ? version : "");
+		return 0;
+	}
+	program_mpi(s, o, &linked);
+	if (build_choose(s, o, &linked, out, &m, why, cap) < 0)
+		return PX_ECONF;
+	snprintf(out->build, sizeof out->build, "%s", m ? m->name : pxd_flavor_name(s->mpi));
+	version = m ? strrchr(m->identity, '-') : NULL;
+	out->major = version ? atoi(version + 1) : 0;
+	/* The daemons must have the program's MPI library, not another one of the same ABI. */
+	if (m && s->mpi == PX_MPI_MPICH && linked.flavor == s->mpi && *linked.library)
+		snprintf(out->library, sizeof out->library, "%s",
+			realpath(linked.library, real) && strcmp(real, m->library) == 0 ? ""
+											: linked.library);
+	launcher_choose(s, m, out);
+	return 0;
+}
+
+/* launcher_run: its exit status as a shell shows it for two programs that do nothing; -1 = it cannot be said. */
+static int launcher_run(const char *launcher)
+{
+	char *argv[] = { (char *)(uintptr_t)launcher, "-np", "1", "true", ":", "-np", "1", "true", NULL };
+	pid_t pid = fork();
+	int status, null;
+
+	if (pid == 0) {
+		null = open("/dev/null", O_RDWR);
+		for (int fd = 0; fd < 3; fd++)
+			dup2(null, fd);
+		alarm(PROBE_S);
+		execvp(launcher, argv);
+		_exit(127);
+	}
+	if (pid < 0)
+		return -1;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -1;
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+bool pxd_plan_mpmd(const struct pxd_plan_mpi *m)
+{
+	int status;
+
+	if (m->flavor != PX_MPI_OPENMPI || m->major < 5 || !*m->launcher)
+		return true;
+	status = launcher_run(m->launcher);
+	/* That it refuses (too few slots, no right to run) will be seen when it is to start the job. */
+	return status != 128 + SIGSEGV && status != 128 + SIGABRT && status != 128 + SIGBUS;
+}
