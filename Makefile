@@ -178,7 +178,7 @@ USES_proof = $(call in,net,proof key)
 USES_crowd = $(call in,net,crowd)
 USES_outq = $(call in,link,outq link_seg)
 USES_link = $(call in,link,link link_in link_back link_rate link_seg outq stream_life auto_codec codec) \
-	$(call in,pacxd,in_send out_flow pacxd_world) $(call in,net,tcp_state)
+	$(call in,pacxd,in_send out_flow) $(call in,net,tcp_state frame_check)
 $(foreach t,codec auto_codec via status key tls proof crowd outq,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
 
 $(B)/tests/%: $(B)/obj/plain/tests/unit/%.o $(FLOORS)

@@ -409,3 +409,20 @@ int pxd_hosts_from_env(struct pxd_hosts **out, int *self, char *why, size_t cap)
 	*out = h;
 	return 0;
 }
+
+int pxd_hosts_site_of(const struct pxd_hosts *h, uint32_t grank)
+{
+	int lo = 0, hi = h->nsites;
+
+	if (grank >= (uint32_t)h->nranks)
+		return -1;
+	while (hi - lo > 1) {
+		int mid = lo + (hi - lo) / 2;
+
+		if ((uint32_t)h->sites[mid].base <= grank)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return lo;
+}

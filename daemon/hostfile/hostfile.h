@@ -159,5 +159,7 @@ char *pxd_hosts_plan(const struct pxd_hosts *h);
 int pxd_site_mpi_set(struct pxd_site *s, const char *text);
 const char *pxd_flavor_name(enum px_flavor f);  /* "openmpi", "mpich", "auto" */
 const char *pxd_flavor_title(enum px_flavor f); /* "Open MPI", "MPICH", "unknown MPI" */
+/* pxd_hosts_site_of: site of a global rank, -1 = no such rank. */
+int pxd_hosts_site_of(const struct pxd_hosts *h, uint32_t grank);
 
 #endif

@@ -9,6 +9,7 @@
 #include "conn.h"
 #include "crc.h"
 #include "err.h"
+#include "frame_check.h"
 #include "link_rate.h"
 #include "quiet.h"
 #include "stream_life.h"
@@ -505,7 +506,7 @@ static void on_tick(uv_timer_t *t)
 		stream_tick(l->stream[i]);
 }
 
-int pxd_path_open(struct pxd_path *l, struct pxd *d, int peer, int gateway, size_t retain)
+int pxd_path_open(struct pxd_path *l, struct pxd_node *d, int peer, int gateway, size_t retain)
 {
 	int rc = PX_OK;
 

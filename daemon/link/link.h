@@ -14,7 +14,7 @@
 #include "frame.h"
 #include "link_seg.h"
 #include "outq.h"
-#include "pacxd.h"
+#include "node.h"
 #include "parser.h"
 
 /* A stream with more bytes waiting gets no new segments: more than sockets take at once on most paths, and little memory. */
@@ -83,7 +83,7 @@ struct pxd_stream {
 };
 
 struct pxd_path {
-	struct pxd *d;
+	struct pxd_node *d;
 	int peer, gateway; /* remote site, and its gateway */
 	const struct pxd_link_opts *opts;
 	uint64_t session;
@@ -115,7 +115,7 @@ struct pxd_path {
 };
 
 /* pxd_path_open: to gateway of site peer; frame, up, owner are set before. 0 or PX_E..., after pxd_fail. */
-int pxd_path_open(struct pxd_path *l, struct pxd *d, int peer, int gateway, size_t retain);
+int pxd_path_open(struct pxd_path *l, struct pxd_node *d, int peer, int gateway, size_t retain);
 /* pxd_path_put: number and queue a frame with its body of f->body bytes on stream 0. 0 or PX_ENOMEM. */
 int pxd_path_put(struct pxd_path *l, const struct px_frame *f, const uint8_t *body);
 /* pxd_path_put_seg: the same for a SEG frame on any stream; its body is seg, which is taken over. ahead: on

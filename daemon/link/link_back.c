@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "conn.h"
+#include "frame_check.h"
 #include "conn_hello.h"
 #include "stream_life.h"
 
@@ -32,7 +33,7 @@ static void on_ack(uv_timer_t *t)
 	struct pxd_in_path *p = t->data;
 	bool again = false;
 
-	pxd_of(t->loop)->events++;
+	pxd_node_of(t->loop)->events++;
 	for (int i = 0; i < p->nstreams; i++) {
 		pxd_back_ack(p->stream[i]);
 		again |= p->stream[i]->conn && p->stream[i]->acked != p->stream[i]->seq;

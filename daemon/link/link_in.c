@@ -14,7 +14,7 @@
 #include "crc.h"
 #include "endian.h"
 #include "err.h"
-#include "in_send.h"
+#include "frame_check.h"
 #include "link_back.h"
 #include "pack.h"
 #include "quiet.h"
@@ -39,12 +39,28 @@ static void name_of(const struct pxd_in_stream *s, char *text, size_t cap)
 
 /* Frames in. */
 
+struct pxd_envelope *pxd_envelope_take(size_t n)
+{
+	struct pxd_envelope *e = malloc(sizeof *e + PX_FRAME_SIZE + n);
+
+	if (e) {
+		e->path = NULL;
+		e->charge = 0;
+	}
+	return e;
+}
+
+void pxd_envelope_put(struct pxd_envelope *e)
+{
+	free(e);
+}
+
 /* Local rank of a frame's destination, or -1. */
-static int local_rank(const struct pxd *d, const struct px_frame *f)
+static int local_rank(const struct pxd_node *d, const struct px_frame *f)
 {
 	uint32_t r = f->dst - (uint32_t)d->hosts->sites[d->self].base;
 
-	return r < (uint32_t)d->map.nranks ? (int)r : -1;
+	return r < (uint32_t)d->hosts->sites[d->self].ranks ? (int)r : -1;
 }
 
 static void no_memory(struct pxd_in_stream *s)
@@ -112,13 +128,13 @@ static const char *on_header(struct pxd_in_stream *s)
 		return "payload through a gateway that is not its site's, or not this one";
 	if (f->type == PX_F_BYE || f->type == PX_F_ABORT)
 		return NULL;
-	if (local_rank(p->d, f) < 0 || pxd_site_of(p->d, f->src) != p->site)
+	if (local_rank(p->d, f) < 0 || pxd_hosts_site_of(p->d->hosts, f->src) != p->site)
 		return "a frame whose source is not at its site, or whose destination is not at ours";
 	if (!charge(s, f))
 		return "more than it has credit for";
 	if (f->type == PX_F_SEG) {
 		s->bulk = true;
-		s->seg = pxd_seg_take(&p->sends->segs, (uint32_t)f->body);
+		s->seg = pxd_seg_take(p->segs, (uint32_t)f->body);
 		if (!s->seg)
 			no_memory(s);
 		return NULL;
@@ -158,7 +174,7 @@ static void on_abort(struct pxd_in_stream *s, const struct px_frame *f)
 
 static void seg_done(struct pxd_in_path *p, const struct px_frame *f, struct pxd_seg *seg)
 {
-	int rc = pxd_sends_seg(p->sends, p, f, seg, local_rank(p->d, f));
+	int rc = p->ops->seg(p->owner, p, f, seg, local_rank(p->d, f));
 
 	if (rc == PX_EPROTO)
 		pxd_fail(p->d, PXD_EXIT_PROTOCOL,
@@ -200,7 +216,7 @@ static void seg_take(struct pxd_in_path *p, const struct px_frame *f, struct pxd
 	}
 	u = calloc(1, sizeof *u);
 	if (u)
-		u->out = pxd_seg_take(&p->sends->segs, plain_len(f));
+		u->out = pxd_seg_take(p->segs, plain_len(f));
 	if (!u || !u->out) {
 		free(u);
 		pxd_seg_put(seg);
@@ -229,16 +245,13 @@ static void msg_take(struct pxd_in_path *p, struct px_frame *f, struct pxd_envel
 	}
 	f->flags &= (uint16_t)~PX_FF_CHECK;
 	f->check = 0;
-	if (f->type == PX_F_MSG && f->seg && f->total <= PX_MIDDLE_MAX &&
-		pxd_sends_promise(p->sends, f, rank) < 0)
-		pxd_fail(p->d, PXD_EXIT_INTERNAL, "a native send to a local rank failed");
-	rc = pxd_envelope_send(p->sends, e, f, rank);
+	rc = p->ops->msg(p->owner, p, e, f, rank);
 	if (rc == PX_EPROTO)
 		pxd_fail(p->d, PXD_EXIT_PROTOCOL, "site %s broke the protocol: acknowledgements without end",
 			pxd_site_name(p->d, p->site));
 	else if (rc < 0)
-		pxd_fail(p->d, PXD_EXIT_INTERNAL, "cannot hand a message of site %s to its rank",
-			pxd_site_name(p->d, p->site));
+		pxd_fail(p->d, PXD_EXIT_INTERNAL, "cannot hand a message of site %s to its rank: %s",
+			pxd_site_name(p->d, p->site), px_strerror(rc));
 }
 
 /* Nobody needs this path any more: we have everything, and the writer knows, or is gone. */
@@ -253,7 +266,7 @@ static void over(struct pxd_in_path *p)
 		pxd_dial_stop(&s->dial);
 	if (s->life.state == PXD_LINK_INTERRUPTED)
 		s->life.state = PXD_LINK_CLOSED;
-	p->ended(p->owner, p);
+	p->ops->ended(p->owner);
 }
 
 /* A frame is complete. NULL or what is wrong. */
@@ -325,7 +338,7 @@ static void stream_room(struct pxd_conn *c, uint8_t **base, size_t *n)
 static void stream_got(struct pxd_conn *c, uint8_t *base, size_t n)
 {
 	struct pxd_in_stream *s = c->owner;
-	struct pxd *d = s->path->d;
+	struct pxd_node *d = s->path->d;
 	const uint8_t *at = base;
 	size_t used;
 	int ev;
@@ -472,9 +485,9 @@ void pxd_in_path_linked(struct pxd_in_path *p, int stream, struct pxd_conn *c, c
 	for (int i = 0; i < p->nstreams; i++)
 		p->stream[i]->dial.was_up = true;
 	if (stream == 0)
-		for (int r = 0; r < p->d->map.nranks; r++)
+		for (int r = 0; r < p->d->hosts->sites[p->d->self].ranks; r++)
 			pxd_back_credit(p, r);
-	pxd_sends_pull_again(p->sends, p);
+	p->ops->up(p->owner, p);
 }
 
 /* Time. */
@@ -491,7 +504,7 @@ static void on_tick(uv_timer_t *t)
 {
 	struct pxd_in_path *p = t->data;
 
-	pxd_sends_tick(p->sends);
+	p->ops->tick(p->owner);
 	for (int i = 0; i < p->nstreams && !p->d->failed; i++) {
 		struct pxd_in_stream *s = p->stream[i];
 		char name[200];
@@ -518,16 +531,15 @@ static void on_tick(uv_timer_t *t)
 	}
 }
 
-int pxd_in_path_open(struct pxd_in_path *p, struct pxd *d, struct pxd_sends *sends, int site, int gateway,
-	const uint64_t window[PXD_CREDITS])
+int pxd_in_path_open(
+	struct pxd_in_path *p, struct pxd_node *d, int site, int gateway, const uint64_t window[PXD_CREDITS])
 {
 	p->d = d;
-	p->sends = sends;
 	p->site = site;
 	p->gateway = gateway;
 	p->opts = pxd_hosts_link(d->hosts, site, d->self);
 	memcpy(p->window, window, sizeof p->window);
-	p->credit = calloc((size_t)d->map.nranks, sizeof *p->credit);
+	p->credit = calloc((size_t)d->hosts->sites[d->self].ranks, sizeof *p->credit);
 	if (!p->credit || uv_timer_init(&d->loop, &p->tick) < 0 || uv_timer_init(&d->loop, &p->ack) < 0)
 		return PX_ENOMEM;
 	p->tick.data = p->ack.data = p;

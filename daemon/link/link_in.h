@@ -1,7 +1,7 @@
 /* link_in.h: a path as its reader, an in-daemon, sees it: streams, frames in, acknowledgements and credit out.
  *
  * Owned by role in, one per remote gateway that sends here. Each stream has a connection that may be replaced, and knows the number
- * of the last frame it has taken over; the next connection continues behind it. What arrives is handed to in_send.c. For each
+ * of the last frame it has taken over; the next connection continues behind it. What arrives is handed to the owner (struct pxd_in_ops). For each
  * local rank it counts what the writer may still send (credit): envelopes, payload, and payload of pulled messages. (The
  * writer's side is link.h.)
  */
@@ -9,9 +9,8 @@
 #define PXD_LINK_IN_H
 
 #include "link.h"
+#include "list.h"
 
-struct pxd_sends;
-struct pxd_envelope;
 struct pxd_in_path;
 
 #define PXD_PULLS 8 /* messages of a rank for which the writer has been told at a time */
@@ -21,6 +20,30 @@ enum pxd_credit_kind { PXD_CREDIT_MSG, PXD_CREDIT_DATA, PXD_CREDIT_RESERVE, PXD_
 /* Of one local rank: bytes (px_msg_charge, px_seg_charge) since the beginning. */
 struct pxd_credit {
 	uint64_t arrived[PXD_CREDITS], freed[PXD_CREDITS], granted[PXD_CREDITS];
+};
+
+/* Header and body on their way to a rank. */
+struct pxd_envelope {
+	struct px_list l;         /* the owner's, from struct pxd_in_ops.msg on */
+	struct pxd_in_path *path; /* whose credit it uses; NULL: none */
+	uint32_t charge;
+	int len;
+	uint8_t bytes[]; /* header and body */
+};
+/* pxd_envelope_take: a buffer for an envelope with a body of n bytes, to be filled; NULL: out of memory. */
+struct pxd_envelope *pxd_envelope_take(size_t n);
+void pxd_envelope_put(struct pxd_envelope *e); /* NULL is fine */
+
+/* What the owner does with what a path brings for a local rank. Both take the memory, also on error, and give its credit back
+ * (pxd_in_path_freed). 0 or PX_E..., PX_EPROTO: the writer should not have sent it. */
+struct pxd_in_ops {
+	int (*msg)(void *owner, struct pxd_in_path *p, struct pxd_envelope *e, struct px_frame *f, int rank);
+	int (*seg)(
+		void *owner, struct pxd_in_path *p, const struct px_frame *f, struct pxd_seg *seg, int rank);
+	void (*up)(
+		void *owner, struct pxd_in_path *p); /* a connection stands: what was said back may be lost */
+	void (*tick)(void *owner);                   /* now and then */
+	void (*ended)(void *owner);                  /* nobody needs the path any more */
 };
 
 struct pxd_in_stream {
@@ -44,8 +67,7 @@ struct pxd_in_stream {
 };
 
 struct pxd_in_path {
-	struct pxd *d;
-	struct pxd_sends *sends;
+	struct pxd_node *d;
 	int site, gateway; /* remote ones */
 	const struct pxd_link_opts *opts;
 	uint64_t session;
@@ -59,12 +81,14 @@ struct pxd_in_path {
 	uv_timer_t tick, ack;
 	bool ack_running;
 	struct pxd_counters count;
-	void (*ended)(void *owner, struct pxd_in_path *p); /* nobody needs it any more */
+	/* Set by the owner before pxd_in_path_open. */
+	const struct pxd_in_ops *ops;
 	void *owner;
+	struct pxd_segs *segs; /* the pool for segments */
 };
 
-int pxd_in_path_open(struct pxd_in_path *p, struct pxd *d, struct pxd_sends *sends, int site, int gateway,
-	const uint64_t window[PXD_CREDITS]);
+int pxd_in_path_open(
+	struct pxd_in_path *p, struct pxd_node *d, int site, int gateway, const uint64_t window[PXD_CREDITS]);
 void pxd_in_path_close(struct pxd_in_path *p);
 void pxd_in_path_free(struct pxd_in_path *p);
 

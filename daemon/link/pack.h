@@ -14,7 +14,7 @@ int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, 
 
 struct pxd_unpack {
 	uv_work_t work;
-	struct pxd *d;
+	struct pxd_node *d;
 	struct px_frame f; /* as it came: codec, elem, body */
 	struct pxd_seg *in, *out;
 	int rc;

@@ -8,6 +8,7 @@
 #include "crc.h"
 #include "endian.h"
 #include "err.h"
+#include "frame_check.h"
 #include "wait.h"
 
 #define HEARTBEATS  12 /* per reconnect: time */
@@ -26,7 +27,7 @@ const char *pxd_link_state_name(enum pxd_link_state s)
 	return names[s];
 }
 
-void pxd_life_name(const struct pxd *d, int from, int to, int stream, char *text, size_t cap)
+void pxd_life_name(const struct pxd_node *d, int from, int to, int stream, char *text, size_t cap)
 {
 	int n = snprintf(
 		text, cap, "link from site %s to site %s", pxd_site_name(d, from), pxd_site_name(d, to));
@@ -102,8 +103,8 @@ void pxd_life_up(struct pxd_life *v, const char *name, const char *peer)
 	v->slow = false;
 }
 
-bool pxd_life_down(
-	struct pxd_life *v, struct pxd *d, const char *name, const char *why, uint64_t progress, bool broken)
+bool pxd_life_down(struct pxd_life *v, struct pxd_node *d, const char *name, const char *why,
+	uint64_t progress, bool broken)
 {
 	uint64_t now = px_now_ns();
 
@@ -165,42 +166,11 @@ enum pxd_life_do pxd_life_tick(struct pxd_life *v, const struct pxd_conn *c, con
 	return PXD_LIFE_NOTHING;
 }
 
-void pxd_life_dead(const struct pxd_life *v, struct pxd *d, const char *name, const char *attempt)
+void pxd_life_dead(const struct pxd_life *v, struct pxd_node *d, const char *name, const char *attempt)
 {
 	pxd_fail(d, PXD_EXIT_LOST,
 		"%s is dead: no connection for %g s (reconnect:); last byte from the peer %.1f s ago; it was "
 		"interrupted by: %s%s%s",
 		name, (double)v->reconnect_ms / 1000, (double)(px_past(px_now_ns(), v->last_byte)) / 1e9,
 		v->why, attempt && *attempt ? "; the last attempt met: " : "", attempt ? attempt : "");
-}
-
-void pxd_frame_check(uint8_t *head, const uint8_t *body, size_t n)
-{
-	head[4] |= PX_FF_CHECK;
-	px_put32(head + 68, 0);
-	px_put32(head + 68, px_crc32c(px_crc32c(0, head, PX_FRAME_SIZE), body, n));
-}
-
-uint32_t pxd_frame_sum(const uint8_t *head)
-{
-	uint8_t h[PX_FRAME_SIZE];
-
-	memcpy(h, head, sizeof h);
-	px_put32(h + 68, 0);
-	return px_crc32c(0, h, sizeof h);
-}
-
-bool pxd_frame_good(const uint8_t *head, const uint8_t *body, size_t n)
-{
-	return head[4] & PX_FF_CHECK && px_crc32c(pxd_frame_sum(head), body, n) == px_get32(head + 68);
-}
-
-int pxd_frame_say(struct pxd_conn *c, const struct px_frame *f, bool check)
-{
-	uint8_t head[PX_FRAME_SIZE];
-
-	px_frame_put(f, head);
-	if (check)
-		pxd_frame_check(head, NULL, 0);
-	return pxd_conn_say(c, head, sizeof head, NULL, 0);
 }

@@ -7,15 +7,15 @@
 #define PXD_STRIKES 5 /* connections in a row that broke the protocol without any progress */
 
 /* pxd_life_name: "link from site a to site b", of stream s (named when it is not 0). */
-void pxd_life_name(const struct pxd *d, int from, int to, int stream, char *text, size_t cap);
+void pxd_life_name(const struct pxd_node *d, int from, int to, int stream, char *text, size_t cap);
 /* pxd_life_init: a stream without a connection. reconnect_ms: how long it may be without one. */
 void pxd_life_init(struct pxd_life *v, long reconnect_ms, long late_ms);
 /* pxd_life_up: a connection stands. pxd_life_down: it is gone; progress is any number that grows with frames that went through;
  * broken: the peer broke the protocol. false: pxd_fail has been called: it broke the protocol too often, or has come back again and
  * again for `reconnect:` and nothing went through. Both log, not at the rate of a flapping link. */
 void pxd_life_up(struct pxd_life *v, const char *name, const char *peer);
-bool pxd_life_down(
-	struct pxd_life *v, struct pxd *d, const char *name, const char *why, uint64_t progress, bool broken);
+bool pxd_life_down(struct pxd_life *v, struct pxd_node *d, const char *name, const char *why,
+	uint64_t progress, bool broken);
 /* pxd_life_moved: something went through, or there is nothing that would have to. */
 void pxd_life_moved(struct pxd_life *v);
 /* pxd_life_tick: regularly. What to do: */
@@ -27,13 +27,6 @@ void pxd_life_pong(struct pxd_life *v, const struct px_frame *f);
 /* pxd_life_lost_for: is the stream without a connection for ms? */
 bool pxd_life_lost_for(const struct pxd_life *v, long ms);
 /* pxd_life_dead: the orderly end: pxd_fail with everything that is known. attempt: what the last attempt to connect met. */
-void pxd_life_dead(const struct pxd_life *v, struct pxd *d, const char *name, const char *attempt);
-
-/* pxd_frame_say: a control frame without body on a connection, with a checksum when the link has no TLS. */
-int pxd_frame_say(struct pxd_conn *c, const struct px_frame *f, bool check);
-/* pxd_frame_check: set the checksum of header and body. pxd_frame_good: is it right? */
-void pxd_frame_check(uint8_t *head, const uint8_t *body, size_t n);
-uint32_t pxd_frame_sum(const uint8_t *head); /* of the header alone; goes on with the body */
-bool pxd_frame_good(const uint8_t *head, const uint8_t *body, size_t n);
+void pxd_life_dead(const struct pxd_life *v, struct pxd_node *d, const char *name, const char *attempt);
 
 #endif

@@ -18,7 +18,7 @@
 
 #include "err.h"
 #include "list.h"
-#include "pacxd.h"
+#include "node.h"
 #include "tls.h"
 #include "via.h"
 #include "wait.h"
@@ -193,7 +193,7 @@ static ssize_t raw_writev(struct pxd_conn *c, const struct iovec *v, int n)
 
 static void on_delay(uv_timer_t *t)
 {
-	pxd_of(t->loop)->events++;
+	pxd_node_of(t->loop)->events++;
 	delay_flush(t->data, true);
 }
 
@@ -489,7 +489,7 @@ static void on_poll(uv_poll_t *p, int status, int events)
 {
 	struct pxd_conn *c = p->data;
 
-	pxd_of(p->loop)->events++;
+	pxd_node_of(p->loop)->events++;
 	if (c->connecting) {
 		c->events = status < 0 ? 0 : c->events;
 		connected(c);

@@ -32,7 +32,7 @@ static void on_pause_over(uv_timer_t *t)
 {
 	struct pxd_dial *dial = t->data;
 
-	pxd_of(t->loop)->events++;
+	pxd_node_of(t->loop)->events++;
 	attempt(dial);
 }
 
@@ -67,7 +67,7 @@ static void on_limit(uv_timer_t *t)
 {
 	struct pxd_dial *dial = t->data;
 
-	pxd_of(t->loop)->events++;
+	pxd_node_of(t->loop)->events++;
 	drop(dial, dial->hand.n ? "its answer is incomplete" : "no answer");
 	dial->refused = false;
 	next_address(dial);
@@ -91,7 +91,7 @@ static void hopeless(struct pxd_dial *dial, const char *complaint, const char *t
 
 static void accepted(struct pxd_dial *dial, const struct px_hello *hello)
 {
-	struct pxd *d = dial->d;
+	struct pxd_node *d = dial->d;
 	char why[PXD_REASON], text[PXD_REASON + 200];
 	struct pxd_conn *c = dial->conn;
 
@@ -109,7 +109,7 @@ static void accepted(struct pxd_dial *dial, const struct px_hello *hello)
 	dial->was_up = true;
 	dial->up_at = px_now_ns();
 	pxd_hand_options(d, c, &dial->pre);
-	d->role->linked(d, &dial->pre, c, hello);
+	d->peers->linked(d->owner, &dial->pre, c, hello);
 }
 
 static void hand_room(struct pxd_conn *c, uint8_t **base, size_t *n)
@@ -365,7 +365,7 @@ static void on_resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *list
 	struct pxd_dial *dial = req->data;
 	char text[160];
 
-	pxd_of(req->loop)->events++;
+	pxd_node_of(req->loop)->events++;
 	dial->resolving = false;
 	if (status < 0 && dial->running && !dial->closed) {
 		snprintf(text, sizeof text, "cannot find the address of %.90s: %s",
@@ -435,7 +435,7 @@ static int endpoint_parse(const char *text, char *host, size_t cap, int *port)
 	return *port > 0 && *port < 65536 ? PX_OK : PX_EINVAL;
 }
 
-int pxd_dial_init(struct pxd_dial *dial, struct pxd *d, const struct px_preamble *pre)
+int pxd_dial_init(struct pxd_dial *dial, struct pxd_node *d, const struct px_preamble *pre)
 {
 	const struct pxd_gateway *g;
 

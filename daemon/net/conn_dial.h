@@ -11,11 +11,11 @@
 #define PXD_CONN_DIAL_H
 
 #include "conn_hello.h"
-#include "pacxd.h"
+#include "node.h"
 #include "via.h"
 
 struct pxd_dial {
-	struct pxd *d;
+	struct pxd_node *d;
 	struct px_preamble pre;
 	const struct pxd_link_opts *opts;
 	int peer; /* index of the site */
@@ -43,7 +43,7 @@ struct pxd_dial {
 };
 
 /* pxd_dial_init: for the stream that pre names; does not start. 0 or PX_E..., with a reason in dial->why. */
-int pxd_dial_init(struct pxd_dial *dial, struct pxd *d, const struct px_preamble *pre);
+int pxd_dial_init(struct pxd_dial *dial, struct pxd_node *d, const struct px_preamble *pre);
 void pxd_dial_start(struct pxd_dial *dial);
 void pxd_dial_stop(struct pxd_dial *dial);  /* give up the attempt under way */
 void pxd_dial_close(struct pxd_dial *dial); /* asynchronous; the memory must live until the loop is closed */

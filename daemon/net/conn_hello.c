@@ -10,9 +10,9 @@
 
 #include "conn.h"
 #include "err.h"
-#include "pacxd.h"
+#include "frame_check.h"
+#include "node.h"
 #include "quiet.h"
-#include "stream_life.h"
 #include "tls.h"
 
 static int malformed(int rc, const struct pxd_hand *h, const char *what, char *reason)
@@ -92,7 +92,7 @@ size_t pxd_hand_want(const struct pxd_hand *h)
 	return whole > h->n ? whole - h->n : 1;
 }
 
-int pxd_hand_judge(struct pxd *d, struct pxd_conn *c, const struct px_preamble *p,
+int pxd_hand_judge(struct pxd_node *d, struct pxd_conn *c, const struct px_preamble *p,
 	const struct px_hello *hello, char *why, size_t cap)
 {
 	int peer = p->from == d->self ? p->to : p->from, rc = px_hello_check(&d->hello, hello, why, cap);
@@ -126,7 +126,7 @@ int pxd_hand_judge(struct pxd *d, struct pxd_conn *c, const struct px_preamble *
 			p->stream);
 		return PX_ESITE;
 	}
-	return d->role->judge(d, p, hello, why, cap);
+	return d->peers->judge(d->owner, p, hello, why, cap);
 }
 
 static int control_put(struct pxd_conn *c, enum px_frame_type type, const uint8_t *body, size_t n)
@@ -139,14 +139,14 @@ static int control_put(struct pxd_conn *c, enum px_frame_type type, const uint8_
 	return pxd_conn_say(c, head, sizeof head, body, n);
 }
 
-int pxd_hand_put_hello(struct pxd *d, struct pxd_conn *c, const struct px_preamble *p)
+int pxd_hand_put_hello(struct pxd_node *d, struct pxd_conn *c, const struct px_preamble *p)
 {
 	struct px_hello h = d->hello;
 	uint8_t body[PX_HELLO_MAX];
 	int n;
 
 	h.stream = p->stream;
-	d->role->greet(d, p, &h);
+	d->peers->greet(d->owner, p, &h);
 	n = px_hello_put(&h, body, sizeof body);
 	return n < 0 ? n : control_put(c, PX_F_HELLO, body, (size_t)n);
 }
@@ -156,7 +156,7 @@ int pxd_hand_put_refuse(struct pxd_conn *c, const char *reason)
 	return control_put(c, PX_F_REFUSE, (const uint8_t *)reason, strnlen(reason, PXD_REASON - 1));
 }
 
-void pxd_hand_options(struct pxd *d, struct pxd_conn *c, const struct px_preamble *p)
+void pxd_hand_options(struct pxd_node *d, struct pxd_conn *c, const struct px_preamble *p)
 {
 	const struct pxd_link_opts *o = pxd_hosts_link(d->hosts, p->from, p->to);
 	static bool said;

@@ -17,7 +17,7 @@
 #define PXD_HAND_MAX (PX_FRAME_SIZE + PX_HELLO_MAX)
 #define PXD_REASON   512 /* longest reason sent or shown, with its NUL */
 
-struct pxd;
+struct pxd_node;
 struct pxd_conn;
 
 struct pxd_hand {
@@ -31,12 +31,12 @@ int pxd_hand_get(const struct pxd_hand *h, int *type, struct px_hello *hello, ch
 /* pxd_hand_want: how many bytes to read at most next: none that belong to what follows the frame. */
 size_t pxd_hand_want(const struct pxd_hand *h);
 /* pxd_hand_judge: does the peer's hello fit us, the preamble, and what the role knows? 0 or PX_E... with a reason. */
-int pxd_hand_judge(struct pxd *d, struct pxd_conn *c, const struct px_preamble *p,
+int pxd_hand_judge(struct pxd_node *d, struct pxd_conn *c, const struct px_preamble *p,
 	const struct px_hello *hello, char *why, size_t cap);
 /* pxd_hand_put_hello, pxd_hand_put_refuse: send the frame. 0, PX_E... */
-int pxd_hand_put_hello(struct pxd *d, struct pxd_conn *c, const struct px_preamble *p);
+int pxd_hand_put_hello(struct pxd_node *d, struct pxd_conn *c, const struct px_preamble *p);
 int pxd_hand_put_refuse(struct pxd_conn *c, const char *reason);
 /* pxd_hand_options: congestion control and emulation of the link, on an accepted connection. */
-void pxd_hand_options(struct pxd *d, struct pxd_conn *c, const struct px_preamble *p);
+void pxd_hand_options(struct pxd_node *d, struct pxd_conn *c, const struct px_preamble *p);
 
 #endif

@@ -19,7 +19,7 @@
 
 /* Where nobody else can have made something before us. In /tmp anybody may have taken the name of our directory: then one is used that
  * only who has the job's key can foresee (without a key it is named after the job). 0, 1: that one; PX_E... */
-static int dir_find(const struct pxd *d, char *dir, size_t cap, char *why, size_t whycap)
+static int dir_find(const struct pxd_node *d, char *dir, size_t cap, char *why, size_t whycap)
 {
 	uint8_t name[PX_JOBHASH_SIZE];
 	int rc = pxd_rundir_make(dir, cap, why, whycap), n;
@@ -44,7 +44,7 @@ static int dir_find(const struct pxd *d, char *dir, size_t cap, char *why, size_
 }
 
 /* Both daemons find the same address. 0, 1: its directory is for this only; or PX_E... with the reason in why. */
-static int address(const struct pxd *d, struct sockaddr_un *a, char *why, size_t cap)
+static int address(const struct pxd_node *d, struct sockaddr_un *a, char *why, size_t cap)
 {
 	static const char suffix[] = ".hand"; /* not .sock: those answer pacxctl */
 	char dir[PXD_RUNDIR_MAX], name[PX_JOB_MAX + PX_NAME_MAX + 32];
@@ -112,12 +112,12 @@ static void on_poll(uv_poll_t *p, int status, int events)
 
 	(void)status;
 	(void)events;
-	pxd_of(p->loop)->events++;
+	pxd_node_of(p->loop)->events++;
 	for (int i = 0; i < BATCH && h->open && take(h); i++)
 		continue;
 }
 
-int pxd_handoff_open(struct pxd_handoff *h, struct pxd *d, char *why, size_t cap)
+int pxd_handoff_open(struct pxd_handoff *h, struct pxd_node *d, char *why, size_t cap)
 {
 	int one = 1, rc = address(d, &h->at, why, cap);
 
@@ -241,7 +241,7 @@ static void on_retry(uv_timer_t *t)
 	}
 }
 
-int pxd_giver_open(struct pxd_giver *g, struct pxd *d, struct pxd_quiet *quiet)
+int pxd_giver_open(struct pxd_giver *g, struct pxd_node *d, struct pxd_quiet *quiet)
 {
 	char why[PXD_WHY];
 

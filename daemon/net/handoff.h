@@ -10,7 +10,7 @@
 #include <sys/un.h>
 
 #include "list.h"
-#include "pacxd.h"
+#include "node.h"
 #include "quiet.h"
 
 #define PXD_GIVER_MAX     64
@@ -27,12 +27,12 @@ struct pxd_handoff {
 };
 
 /* pxd_handoff_open: in the out-daemon; took and owner are set before. 0, or PX_E... with the reason in why. */
-int pxd_handoff_open(struct pxd_handoff *h, struct pxd *d, char *why, size_t cap);
+int pxd_handoff_open(struct pxd_handoff *h, struct pxd_node *d, char *why, size_t cap);
 void pxd_handoff_close(struct pxd_handoff *h);
 
 /* The in-daemon's end. */
 struct pxd_giver {
-	struct pxd *d;
+	struct pxd_node *d;
 	struct pxd_quiet *quiet;
 	uv_timer_t timer; /* the next attempt */
 	struct px_list gifts;
@@ -42,7 +42,8 @@ struct pxd_giver {
 	bool open;
 };
 
-int pxd_giver_open(struct pxd_giver *g, struct pxd *d, struct pxd_quiet *quiet); /* 0 or an error of libuv */
+int pxd_giver_open(
+	struct pxd_giver *g, struct pxd_node *d, struct pxd_quiet *quiet); /* 0 or an error of libuv */
 /* pxd_handoff_give: takes fd; what does not arrive is closed, with a line in the log. */
 void pxd_handoff_give(struct pxd_giver *g, int fd, const struct px_preamble *p);
 void pxd_giver_close(struct pxd_giver *g);

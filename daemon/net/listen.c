@@ -71,7 +71,7 @@ static void on_limit(uv_timer_t *t)
 {
 	struct half *h = t->data;
 
-	pxd_of(t->loop)->events++;
+	pxd_node_of(t->loop)->events++;
 	if (!h->refused && !h->probe)
 		pxd_quiet_log(&h->listen->quiet, PX_LOG_WARN,
 			"closed a connection from %s: no complete %s within %d s", h->conn->peer,
@@ -107,7 +107,7 @@ static void turn_away(struct half *h, const char *what)
 /* probe_start: it is pacxctl that comes: say who we are, until it goes or its time is over. */
 static bool probe_start(struct half *h)
 {
-	const struct pxd *d = h->listen->d;
+	const struct pxd_node *d = h->listen->d;
 	struct px_probing_side *side = h->listen->nprobes < PXD_PROBE_PLACES ? calloc(1, sizeof *side) : NULL;
 
 	if (!side)
@@ -175,7 +175,7 @@ static void half_got(struct pxd_conn *c, uint8_t *base, size_t n)
 	rc = pxd_hand_get(&h->hand, &type, &hello, reason);
 	if (rc == PX_ESHORT)
 		return;
-	if ((l->d->role == &pxd_role_in) == h->pre.reversed) {
+	if (l->d->reads == h->pre.reversed) {
 		turn_away(h, "its preamble proves nothing, so it was not handed over; it has the key all the "
 			     "same");
 		return;
@@ -201,7 +201,7 @@ static void half_got(struct pxd_conn *c, uint8_t *base, size_t n)
 	}
 	half_drop(h);
 	pxd_hand_options(l->d, c, &h->pre);
-	l->d->role->linked(l->d, &h->pre, c, &hello);
+	l->d->peers->linked(l->d->owner, &h->pre, c, &hello);
 }
 
 static void half_lost(struct pxd_conn *c, const char *why)
@@ -305,7 +305,7 @@ static void stranger_reset(
 static void half_begin(
 	struct pxd_listen *l, int fd, const struct sockaddr_storage *from, const struct px_preamble *p)
 {
-	struct pxd *d = l->d;
+	struct pxd_node *d = l->d;
 	bool proved = p->tls && pxd_proof_new(&l->newest, pxd_tls_door(d->tls), p);
 	struct half *h;
 
@@ -330,7 +330,7 @@ static void half_begin(
 }
 
 /* What is wrong with a preamble of our job; NULL = nothing. */
-static const char *preamble_judge(const struct pxd *d, const struct px_preamble *p)
+static const char *preamble_judge(const struct pxd_node *d, const struct px_preamble *p)
 {
 	int self = p->reversed ? p->from : p->to, peer = p->reversed ? p->to : p->from;
 	bool plain;
@@ -355,7 +355,7 @@ static void came(void *owner, int fd, const struct sockaddr_storage *from, const
 	static const char other[] =
 		"it is of another job; start all sites with the same hostfile and PACX_JOB";
 	struct pxd_listen *l = owner;
-	struct pxd *d = l->d;
+	struct pxd_node *d = l->d;
 	const char *wrong;
 	struct half *h;
 
@@ -370,8 +370,7 @@ static void came(void *owner, int fd, const struct sockaddr_storage *from, const
 	wrong = preamble_judge(d, p);
 	if (wrong)
 		stranger_reset(l, fd, from, wrong);
-	else if (p->reversed && d->role == &pxd_role_in &&
-		 (!p->tls || pxd_proof_good(pxd_tls_door(d->tls), p)))
+	else if (p->reversed && d->reads && (!p->tls || pxd_proof_good(pxd_tls_door(d->tls), p)))
 		pxd_handoff_give(&l->give, fd, p);
 	else
 		half_begin(l, fd, from, p);
@@ -387,7 +386,7 @@ void pxd_listen_adopt(struct pxd_listen *l, int fd, const struct px_preamble *p)
 	came(l, fd, &from, p);
 }
 
-void pxd_listen_init(struct pxd_listen *l, struct pxd *d)
+void pxd_listen_init(struct pxd_listen *l, struct pxd_node *d)
 {
 	l->d = d;
 	pxd_quiet_init(&l->quiet);
@@ -400,7 +399,7 @@ void pxd_listen_init(struct pxd_listen *l, struct pxd *d)
 
 int pxd_listen_open(struct pxd_listen *l)
 {
-	struct pxd *d = l->d;
+	struct pxd_node *d = l->d;
 	const struct pxd_gateway *g = &d->hosts->sites[d->self].gateways[d->gateway];
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV },
 			*list = NULL;

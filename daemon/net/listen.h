@@ -16,7 +16,7 @@
 #include "door.h"
 #include "handoff.h"
 #include "list.h"
-#include "pacxd.h"
+#include "node.h"
 #include "proof.h"
 #include "quiet.h"
 
@@ -27,7 +27,7 @@
 #define PXD_PROBE_PLACES    64
 
 struct pxd_listen {
-	struct pxd *d;
+	struct pxd_node *d;
 	struct pxd_door door;
 	struct pxd_giver give;
 	struct pxd_quiet quiet;
@@ -40,7 +40,7 @@ struct pxd_listen {
 	uint64_t turned_away;
 };
 
-void pxd_listen_init(struct pxd_listen *l, struct pxd *d);
+void pxd_listen_init(struct pxd_listen *l, struct pxd_node *d);
 /* pxd_listen_open: listen at our gateway's bind address. 0 or PX_E..., after pxd_fail. */
 int pxd_listen_open(struct pxd_listen *l);
 /* pxd_listen_adopt: a connection whose preamble has been read already; takes fd. */

@@ -58,7 +58,7 @@ static struct pxd_in_long *long_of(struct px_list *l)
 int pxd_sends_init(struct pxd_sends *s, struct pxd *d)
 {
 	s->d = d;
-	s->segs.limit = d->hosts->sites[d->self].buffer;
+	s->segs.limit = d->node.hosts->sites[d->node.self].buffer;
 	px_list_init(&s->active);
 	s->longs = px_map_new();
 	s->rank = calloc((size_t)d->map.nranks + 1, sizeof *s->rank);
@@ -71,22 +71,6 @@ int pxd_sends_init(struct pxd_sends *s, struct pxd *d)
 }
 
 /* Envelopes. */
-
-struct pxd_envelope *pxd_envelope_take(size_t n)
-{
-	struct pxd_envelope *e = malloc(sizeof *e + PX_FRAME_SIZE + n);
-
-	if (e) {
-		e->path = NULL;
-		e->charge = 0;
-	}
-	return e;
-}
-
-void pxd_envelope_put(struct pxd_envelope *e)
-{
-	free(e);
-}
 
 static void envelope_end(struct pxd_sends *s, struct pxd_envelope *e, int rank)
 {
@@ -335,7 +319,8 @@ int pxd_sends_seg(struct pxd_sends *s, struct pxd_in_path *path, const struct px
 	return advance(s, m);
 }
 
-int pxd_sends_promise(struct pxd_sends *s, struct px_frame *f, int rank)
+/* The announcement f of a middling message is about to be handed to its rank: if its payload is here, it is sent, too. */
+static int promise(struct pxd_sends *s, struct px_frame *f, int rank)
 {
 	struct pxd_in_long *m = px_map_get(s->longs, key_of(f->src, f->msg));
 	struct pxd_rank *r = &s->rank[rank];
@@ -354,13 +339,26 @@ int pxd_sends_promise(struct pxd_sends *s, struct px_frame *f, int rank)
 	return advance(s, m);
 }
 
+int pxd_sends_msg(struct pxd_sends *s, struct pxd_envelope *e, struct px_frame *f, int rank)
+{
+	int rc = PX_OK;
+
+	if (f->type == PX_F_MSG && f->seg && f->total <= PX_MIDDLE_MAX)
+		rc = promise(s, f, rank);
+	if (rc < 0) {
+		pxd_envelope_put(e);
+		return rc;
+	}
+	return pxd_envelope_send(s, e, f, rank);
+}
+
 int pxd_sends_pull(struct pxd_sends *s, const struct px_frame *f, int rank)
 {
 	struct pxd_in_long *m = px_map_get(s->longs, key_of(f->src, f->msg));
 	struct pxd_in_path *path;
 
 	if (!m) {
-		path = s->path_of(s->owner, pxd_site_of(s->d, f->src), f->via);
+		path = s->path_of(s->owner, pxd_hosts_site_of(s->d->node.hosts, f->src), f->via);
 		if (!path)
 			return PX_EPROTO;
 		m = long_new(s, f, path, rank);
@@ -437,7 +435,7 @@ static bool native_done(struct pxd_sends *s, MPI_Request *req)
 
 	if (px_n.Test(req, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS)
 		return flag;
-	pxd_fail(s->d, PXD_EXIT_INTERNAL, "a native send to a local rank failed");
+	pxd_fail(&s->d->node, PXD_EXIT_INTERNAL, "a native send to a local rank failed");
 	return false;
 }
 
@@ -461,9 +459,10 @@ static bool envelopes_poll(struct pxd_sends *s)
 			free(p);
 			some = true;
 		}
-		while (r->native < WINDOW && r->nheld > 0 && !s->d->failed) {
+		while (r->native < WINDOW && r->nheld > 0 && !s->d->node.failed) {
 			if (parcel_send(s, i) < 0)
-				pxd_fail(s->d, PXD_EXIT_INTERNAL, "a native send to a local rank failed");
+				pxd_fail(&s->d->node, PXD_EXIT_INTERNAL,
+					"a native send to a local rank failed");
 			some = true;
 		}
 	}
@@ -493,7 +492,7 @@ bool pxd_sends_poll(struct pxd_sends *s)
 	bool some = envelopes_poll(s);
 	unsigned n = s->nactive < TURN ? s->nactive : TURN;
 
-	while (n-- > 0 && !s->d->failed) {
+	while (n-- > 0 && !s->d->node.failed) {
 		struct pxd_in_long *m = long_of(px_list_pop(&s->active));
 
 		s->nactive--;
@@ -504,7 +503,7 @@ bool pxd_sends_poll(struct pxd_sends *s)
 		}
 		/* With nothing under way it is not in the list, and advance puts it there again. */
 		if (advance(s, m) < 0)
-			pxd_fail(s->d, PXD_EXIT_INTERNAL, "a native send to a local rank failed");
+			pxd_fail(&s->d->node, PXD_EXIT_INTERNAL, "a native send to a local rank failed");
 		maybe_free(s, m);
 	}
 	return some;

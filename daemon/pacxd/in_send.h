@@ -1,6 +1,6 @@
 /* in_send.h: native sends to the local ranks: envelopes in order, segments of long messages when they are pulled.
  *
- * Owned by role in; link_in.c hands over what the paths bring. Envelopes leave with the next poll if the window of their rank
+ * Owned by role in, which hands over what the paths (link_in.h) bring. Envelopes leave with the next poll if the window of their rank
  * has room. A segment waits here until its rank has matched the message and pulls it (frame PULL, with the native tag
  * under which it has posted its receives): so nothing that is not wanted fills the native MPI's queues, and the order in which
  * a rank receives is its own affair. When memory is free again the path is told, and grants new credit. Every native
@@ -21,15 +21,6 @@
 
 /* Envelopes that may wait for one rank: far more than credit and the windows of its synchronous sends let come. */
 #define PXD_HELD_MAX (1u << 18)
-
-/* Header and body on their way to a rank. */
-struct pxd_envelope {
-	struct px_list l;
-	struct pxd_in_path *path; /* whose credit it uses; NULL: none */
-	uint32_t charge;
-	int len;
-	uint8_t bytes[]; /* header and body */
-};
 
 struct pxd_in_long; /* in_send.c */
 
@@ -58,20 +49,18 @@ struct pxd_sends {
 int pxd_sends_init(struct pxd_sends *s, struct pxd *d); /* 0 or PX_ENOMEM */
 void pxd_sends_fini(struct pxd_sends *s);
 
-/* pxd_envelope_take: a buffer for an envelope with a body of n bytes, to be filled; NULL: out of memory. Put it back, or send it. */
-struct pxd_envelope *pxd_envelope_take(size_t n);
-void pxd_envelope_put(struct pxd_envelope *e); /* NULL is fine */
 /* pxd_envelope_send: header f, body already at e->bytes + PX_FRAME_SIZE, to local rank. Takes e, also on
  * error. Nothing is sent to a rank that has finished. 0, or PX_EPROTO: more than PXD_HELD_MAX would wait. */
 int pxd_envelope_send(struct pxd_sends *s, struct pxd_envelope *e, const struct px_frame *f, int rank);
+
+/* pxd_sends_msg: the same for what has come through a path. If it announces a middling message whose payload is here, that is sent,
+ * too, and f->local becomes its tag. 0, PX_EPROTO, PX_EMPI. */
+int pxd_sends_msg(struct pxd_sends *s, struct pxd_envelope *e, struct px_frame *f, int rank);
 
 /* pxd_sends_seg: a segment for local rank has come through path p; takes seg. 0, PX_ENOMEM, PX_EMPI, PX_EPROTO: it
  * contradicts what is known of its message. */
 int pxd_sends_seg(
 	struct pxd_sends *s, struct pxd_in_path *p, const struct px_frame *f, struct pxd_seg *seg, int rank);
-/* pxd_sends_promise: the announcement f of a middling message is about to be handed to its local rank: if its payload is here
- * it is sent, too, and f->local becomes its tag. 0 or PX_EMPI. */
-int pxd_sends_promise(struct pxd_sends *s, struct px_frame *f, int rank);
 /* pxd_sends_pull: local rank wants message (f->src, f->msg) of f->total bytes under native tag f->local; f->tag = 1: it will never
  * want it. via: gateway of the sender that carries the payload. 0, PX_ENOMEM, PX_EMPI, PX_EPROTO. */
 int pxd_sends_pull(struct pxd_sends *s, const struct px_frame *f, int rank);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "err.h"
+#include "pacxd.h"
 #include "pack.h"
 #include "vendor.h"
 #include "wait.h"
@@ -74,10 +75,10 @@ static uint64_t key_of(uint32_t src, uint32_t msg)
 int pxd_out_flow_init(struct pxd_out_flow *o, struct pxd *d)
 {
 	o->d = d;
-	o->segs.limit = d->hosts->sites[d->self].buffer;
-	o->base = d->hosts->sites[d->self].base;
+	o->segs.limit = d->node.hosts->sites[d->node.self].buffer;
+	o->base = d->node.hosts->sites[d->node.self].base;
 	o->nlocal = d->map.nranks;
-	o->nworld = d->hosts->nranks;
+	o->nworld = d->node.hosts->nranks;
 	o->window = px_pair_window(o->nlocal, o->nworld - o->nlocal);
 	px_list_init(&o->blocked);
 	px_list_init(&o->wanting);
@@ -151,7 +152,7 @@ void pxd_out_flow_note(struct pxd_out_flow *o, const struct px_frame *f, int ran
 	if (!n || px_n.Isend(n->bytes, PX_FRAME_SIZE, MPI_BYTE, o->d->map.native_of[rank], PX_TAG_DOWN,
 			  o->d->map.relay, &n->req) != MPI_SUCCESS) {
 		free(n);
-		pxd_fail(o->d, PXD_EXIT_INTERNAL, "cannot send a frame to a rank of this site");
+		pxd_fail(&o->d->node, PXD_EXIT_INTERNAL, "cannot send a frame to a rank of this site");
 		return;
 	}
 	px_list_push(&o->notes, &n->l);
@@ -195,7 +196,7 @@ static void seg_put(struct pxd_out_flow *o, struct out_long *m, struct pxd_seg *
 	m->slot[k].seg = NULL;
 	m->done++;
 	if (pxd_pack(m->dest->path, &f, s, ahead) < 0)
-		pxd_fail(o->d, PXD_EXIT_INTERNAL, "out of memory for a segment of %llu bytes",
+		pxd_fail(&o->d->node, PXD_EXIT_INTERNAL, "out of memory for a segment of %llu bytes",
 			(unsigned long long)f.body);
 	/* Send it now, do not collect more of it: the wire shall not wait. */
 	if (!ahead)
@@ -226,7 +227,7 @@ static bool ask(struct pxd_out_flow *o, const struct px_frame *f, int rank, uint
 	a = malloc(sizeof *a);
 	if (!a || px_map_put(o->asked, key, a) < 0) {
 		free(a);
-		pxd_fail(o->d, PXD_EXIT_INTERNAL, "out of memory for a frame to a rank of this site");
+		pxd_fail(&o->d->node, PXD_EXIT_INTERNAL, "out of memory for a frame to a rank of this site");
 		return true;
 	}
 	a->rank = rank;
@@ -236,7 +237,7 @@ static bool ask(struct pxd_out_flow *o, const struct px_frame *f, int rank, uint
 	if (px_n.Issend(a->bytes, PX_FRAME_SIZE, MPI_BYTE, o->d->map.native_of[rank], PX_TAG_DOWN,
 		    o->d->map.relay, &a->req) != MPI_SUCCESS) {
 		ask_end(o, a);
-		pxd_fail(o->d, PXD_EXIT_INTERNAL, "cannot send a frame to a rank of this site");
+		pxd_fail(&o->d->node, PXD_EXIT_INTERNAL, "cannot send a frame to a rank of this site");
 		return true;
 	}
 	px_list_push(&o->asks, &a->l);
@@ -374,7 +375,7 @@ static bool waiting_poll(struct pxd_out_flow *o)
 			o->nwaiting--;
 			o->waiting_bytes -= sizeof *h + h->f.body;
 			if (envelope_put(o, t, &h->f, h->body) < 0)
-				pxd_fail(o->d, PXD_EXIT_INTERNAL, "out of memory for a message");
+				pxd_fail(&o->d->node, PXD_EXIT_INTERNAL, "out of memory for a message");
 			free(h);
 			some = true;
 		}
@@ -499,7 +500,8 @@ static bool receives_post(struct pxd_out_flow *o, struct out_long *m)
 		if (!s || px_n.Irecv(s->data, (int)s->len, MPI_BYTE, m->from, (int)m->f.local,
 				  o->d->map.relay, &m->slot[k].req) != MPI_SUCCESS) {
 			pxd_seg_put(s);
-			pxd_fail(o->d, PXD_EXIT_INTERNAL, "a native receive from rank %u failed", m->f.src);
+			pxd_fail(&o->d->node, PXD_EXIT_INTERNAL, "a native receive from rank %u failed",
+				m->f.src);
 			return true;
 		}
 		m->slot[k].seg = s;
@@ -536,7 +538,8 @@ static bool segments_forward(struct pxd_out_flow *o, struct out_long *m)
 		int flag = 0, len = -1;
 
 		if (px_n.Test(&m->slot[k].req, &flag, &st) != MPI_SUCCESS) {
-			pxd_fail(o->d, PXD_EXIT_INTERNAL, "a native receive from rank %u failed", m->f.src);
+			pxd_fail(&o->d->node, PXD_EXIT_INTERNAL, "a native receive from rank %u failed",
+				m->f.src);
 			return true;
 		}
 		if (!flag)
@@ -544,7 +547,7 @@ static bool segments_forward(struct pxd_out_flow *o, struct out_long *m)
 		some = true;
 		px_n.Get_count(&st, MPI_BYTE, &len);
 		if (len != (int)s->len) {
-			pxd_fail(o->d, PXD_EXIT_INTERNAL,
+			pxd_fail(&o->d->node, PXD_EXIT_INTERNAL,
 				"rank %u announced a segment of %u bytes and sent %d", m->f.src, s->len, len);
 			return true;
 		}
@@ -563,7 +566,7 @@ static bool busy_poll(struct pxd_out_flow *o)
 	bool some = false;
 
 	px_list_init(&again);
-	for (int n = 0; n < TURN && !px_list_empty(&o->busy) && !o->d->failed; n++) {
+	for (int n = 0; n < TURN && !px_list_empty(&o->busy) && !o->d->node.failed; n++) {
 		struct out_long *m = long_of(px_list_pop(&o->busy));
 
 		some |= segments_forward(o, m);
@@ -590,7 +593,7 @@ static bool idle_poll(struct pxd_out_flow *o)
 	bool some = false;
 
 	px_list_init(&later);
-	for (int n = 0; n < TURN && !px_list_empty(&o->wanting) && !o->d->failed; n++) {
+	for (int n = 0; n < TURN && !px_list_empty(&o->wanting) && !o->d->node.failed; n++) {
 		struct pxd_dest *t = px_list_entry(px_list_pop(&o->wanting), struct pxd_dest, l);
 
 		while (!px_list_empty(&t->idle)) {

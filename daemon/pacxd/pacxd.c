@@ -9,7 +9,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,22 +32,6 @@
 #endif
 #define STOOD_NS    1000000000u /* a turn of the loop takes longer only if somebody has stopped us */
 #define IDLE_MAX_NS 10000000u   /* longest wait when only TCP can bring work: FIN of a rank may come, too */
-
-void pxd_fail(struct pxd *d, int code, const char *fmt, ...)
-{
-	char text[900];
-	va_list ap;
-
-	if (d->failed)
-		return; /* the first cause is the cause */
-	d->failed = true;
-	d->code = code;
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
-	snprintf(d->why, sizeof d->why, "%.299s", text);
-	px_log(PX_LOG_ERROR, "%s", text);
-}
 
 static const char *socket_path = ""; /* what a signal has to remove */
 
@@ -104,7 +87,7 @@ static int index_find(struct pxd *d)
 	index = order && strcmp(order, "first") == 0 ? rank : rank - (size - daemons);
 	if (index >= 0 && index < daemons)
 		return index;
-	pxd_fail(d, PXD_EXIT_CONFIG,
+	pxd_fail(&d->node, PXD_EXIT_CONFIG,
 		"pacxd is native rank %d of %d, but the %d daemons have to be the %s ones", rank, size,
 		daemons, order && strcmp(order, "first") == 0 ? "first" : "last");
 	return PX_EINVAL;
@@ -112,22 +95,22 @@ static int index_find(struct pxd *d)
 
 static void hello_make(struct pxd *d)
 {
-	struct px_hello *h = &d->hello;
+	struct px_hello *h = &d->node.hello;
 	int *ub = NULL, flag = 0;
 
 	h->protocol = PX_PROTOCOL_VERSION;
-	h->site = (uint16_t)d->self;
-	h->nsites = (uint16_t)d->hosts->nsites;
-	h->gateway = (uint16_t)d->gateway;
-	h->gateways = (uint16_t)d->hosts->sites[d->self].ngateways;
+	h->site = (uint16_t)d->node.self;
+	h->nsites = (uint16_t)d->node.hosts->nsites;
+	h->gateway = (uint16_t)d->node.gateway;
+	h->gateways = (uint16_t)d->node.hosts->sites[d->node.self].ngateways;
 	h->streams = PXD_STREAMS_MAX;
 	h->flavor = (uint16_t)px_vendor_flavor();
 	h->nranks = (uint32_t)d->map.nranks;
 	px_n.Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &ub, &flag);
 	h->tag_ub = flag ? *ub : 32767;
 	px_repr_native(&h->repr);
-	snprintf(h->job, sizeof h->job, "%s", d->hosts->job_id);
-	snprintf(h->name, sizeof h->name, "%s", pxd_site_name(d, d->self));
+	snprintf(h->job, sizeof h->job, "%s", d->node.hosts->job_id);
+	snprintf(h->name, sizeof h->name, "%s", pxd_site_name(&d->node, d->node.self));
 	snprintf(h->vendor, sizeof h->vendor, "%s", px_vendor_name());
 }
 
@@ -139,17 +122,17 @@ static int tls_open(struct pxd *d)
 	bool needed = false;
 	int rc;
 
-	pxd_jobhash(d->hosts->job_id, d->jobhash);
-	for (int i = 0; i < d->hosts->nsites; i++)
-		needed |= i != d->self && !pxd_hosts_link(d->hosts, d->self, i)->plain;
+	pxd_jobhash(d->node.hosts->job_id, d->node.jobhash);
+	for (int i = 0; i < d->node.hosts->nsites; i++)
+		needed |= i != d->node.self && !pxd_hosts_link(d->node.hosts, d->node.self, i)->plain;
 	if (!needed)
 		return PX_OK;
-	rc = pxd_key_take(d->hosts, d->self, key, why, sizeof why);
+	rc = pxd_key_take(d->node.hosts, d->node.self, key, why, sizeof why);
 	if (rc == 0)
-		rc = pxd_tls_ctx_new(&d->tls, key, d->jobhash, d->self, why, sizeof why);
+		rc = pxd_tls_ctx_new(&d->node.tls, key, d->node.jobhash, d->node.self, why, sizeof why);
 	pxd_key_wipe(key, sizeof key);
 	if (rc < 0)
-		pxd_fail(d, PXD_EXIT_CONFIG, "%s", why);
+		pxd_fail(&d->node, PXD_EXIT_CONFIG, "%s", why);
 	return rc;
 }
 
@@ -174,15 +157,15 @@ static void status_make(void *arg, struct px_buf *b)
 	struct pxd *d = arg;
 
 	pxd_stats_add(b, "{\"pid\":%ld,\"job\":", (long)getpid());
-	pxd_stats_quote(b, d->hosts->job_id);
+	pxd_stats_quote(b, d->node.hosts->job_id);
 	pxd_stats_add(b, ",\"site\":");
-	pxd_stats_quote(b, pxd_site_name(d, d->self));
+	pxd_stats_quote(b, pxd_site_name(&d->node, d->node.self));
 	pxd_stats_add(b,
 		",\"role\":\"%s\",\"gateway\":%d,\"version\":\"%s\",\"uptime_s\":%.1f,\"anon_bytes\":%lld,"
 		"\"buffer_bytes\":%llu",
-		d->role == &pxd_role_out ? "out" : "in", d->gateway, PX_VERSION_TEXT,
+		d->role == &pxd_role_out ? "out" : "in", d->node.gateway, PX_VERSION_TEXT,
 		(double)(px_now_ns() - d->started) / 1e9, anonymous_bytes(),
-		(unsigned long long)d->hosts->sites[d->self].buffer);
+		(unsigned long long)d->node.hosts->sites[d->node.self].buffer);
 	d->role->status(d, b);
 	px_buf_append(b, "}", 1);
 }
@@ -190,16 +173,16 @@ static void status_make(void *arg, struct px_buf *b)
 /* The start command has started another number of ranks than the hostfile says. */
 static int ranks_refuse(struct pxd *d, int index)
 {
-	int want = d->hosts->sites[d->self].ranks;
+	int want = d->node.hosts->sites[d->node.self].ranks;
 	const char *form = getenv("PACX_FORM");
 	bool counted = form && strcmp(form, "single") == 0 && d->map.nranks + 2 * d->map.gateways == want;
 
 	/* One speaks for all: the first out-daemon's Abort ends the others, too. */
 	if (index != 0)
 		sleep(5);
-	pxd_fail(d, PXD_EXIT_CONFIG,
+	pxd_fail(&d->node, PXD_EXIT_CONFIG,
 		"site %s was started with %d application ranks, but the hostfile says %d%s",
-		pxd_site_name(d, d->self), d->map.nranks, want,
+		pxd_site_name(&d->node, d->node.self), d->map.nranks, want,
 		counted ? ": the daemons are among the processes of {app}; write -np {procs} {app}, or -np "
 			  "{ranks} {app} : "
 			  "-np {daemons} {pacxd}"
@@ -220,34 +203,38 @@ static int daemon_open(struct pxd *d)
 	if (index < 0)
 		return index;
 	if (rc < 0) {
-		pxd_fail(d, rc == PX_EINVAL ? PXD_EXIT_CONFIG : PXD_EXIT_INTERNAL,
+		pxd_fail(&d->node, rc == PX_EINVAL ? PXD_EXIT_CONFIG : PXD_EXIT_INTERNAL,
 			"cannot set up the native job: %s", px_strerror(rc));
 		return rc;
 	}
 	pxd_roll_over();
 	px_n.Comm_set_errhandler(d->map.relay, MPI_ERRORS_RETURN);
-	snprintf(who, sizeof who, "pacxd[%s] %s", pxd_site_name(d, d->self), index % 2 == 0 ? "out" : "in");
+	snprintf(who, sizeof who, "pacxd[%s] %s", pxd_site_name(&d->node, d->node.self),
+		index % 2 == 0 ? "out" : "in");
 	px_log_init(who, PX_LOG_INFO);
 	px_wait_setup(d->map.procs_here, true);
-	d->gateway = index / 2;
-	if (d->map.gateways != d->hosts->sites[d->self].ngateways) {
-		pxd_fail(d, PXD_EXIT_CONFIG, "site %s was started with %d gateways, but the hostfile says %d",
-			pxd_site_name(d, d->self), d->map.gateways, d->hosts->sites[d->self].ngateways);
+	d->node.gateway = index / 2;
+	if (d->map.gateways != d->node.hosts->sites[d->node.self].ngateways) {
+		pxd_fail(&d->node, PXD_EXIT_CONFIG,
+			"site %s was started with %d gateways, but the hostfile says %d",
+			pxd_site_name(&d->node, d->node.self), d->map.gateways,
+			d->node.hosts->sites[d->node.self].ngateways);
 		return PX_ECONF;
 	}
 	rc = tls_open(d);
 	if (rc < 0)
 		return rc;
-	if (d->map.nranks != d->hosts->sites[d->self].ranks)
+	if (d->map.nranks != d->node.hosts->sites[d->node.self].ranks)
 		return ranks_refuse(d, index);
 	hello_make(d);
-	d->role = index % 2 == 0 ? &pxd_role_out : &pxd_role_in;
+	d->node.reads = index % 2 == 1;
+	d->role = d->node.reads ? &pxd_role_in : &pxd_role_out;
 	rc = d->role->open(d);
-	snprintf(name, sizeof name, "%s-%s-%s%d", d->hosts->job_id, pxd_site_name(d, d->self),
-		index % 2 == 0 ? "out" : "in", d->gateway);
+	snprintf(name, sizeof name, "%s-%s-%s%d", d->node.hosts->job_id,
+		pxd_site_name(&d->node, d->node.self), index % 2 == 0 ? "out" : "in", d->node.gateway);
 	socket_path = d->status.path; /* written before the socket is made */
 	if (rc == 0)
-		pxd_status_open(&d->status, &d->loop, name, status_make, d);
+		pxd_status_open(&d->status, &d->node.loop, name, status_make, d);
 	return rc;
 }
 
@@ -256,15 +243,16 @@ static void tell(const struct pxd *d, const char *step)
 {
 	const char *wanted = getenv("PACX_RECORDS");
 
-	if (wanted && strcmp(wanted, "1") == 0 && d->gateway == 0 && d->role == &pxd_role_out)
-		pxd_stats_send(STDERR_FILENO, pxd_site_name(d, d->self), "out", "life", step, strlen(step));
+	if (wanted && strcmp(wanted, "1") == 0 && d->node.gateway == 0 && d->role == &pxd_role_out)
+		pxd_stats_send(STDERR_FILENO, pxd_site_name(&d->node, d->node.self), "out", "life", step,
+			strlen(step));
 }
 
 /* Wait up to ns for TCP, or for the next timer of the loop. */
 static void nap(struct pxd *d, uint64_t ns)
 {
-	struct pollfd p = { .fd = uv_backend_fd(&d->loop), .events = POLLIN };
-	int timer = uv_backend_timeout(&d->loop);
+	struct pollfd p = { .fd = uv_backend_fd(&d->node.loop), .events = POLLIN };
+	int timer = uv_backend_timeout(&d->node.loop);
 	struct timespec t;
 
 	if (timer >= 0 && (uint64_t)timer * 1000000u < ns)
@@ -272,7 +260,7 @@ static void nap(struct pxd *d, uint64_t ns)
 	t.tv_sec = (time_t)(ns / 1000000000u);
 	t.tv_nsec = (long)(ns % 1000000000u);
 	if (ppoll(&p, 1, &t, NULL) < 0 && errno != EINTR)
-		pxd_fail(d, PXD_EXIT_INTERNAL, "cannot wait for events: %s", strerror(errno));
+		pxd_fail(&d->node, PXD_EXIT_INTERNAL, "cannot wait for events: %s", strerror(errno));
 }
 
 static void loop_run(struct pxd *d)
@@ -282,8 +270,8 @@ static void loop_run(struct pxd *d)
 	uint64_t turn = px_now_ns();
 
 	px_wait_init(&w);
-	while (!d->failed && !d->role->done(d)) {
-		uint64_t before = d->events, ns = px_now_ns();
+	while (!d->node.failed && !d->role->done(d)) {
+		uint64_t before = d->node.events, ns = px_now_ns();
 		bool some;
 
 		/* Ctrl-Z and fg: the peers were stopped with us, and are not to blame for their silence. */
@@ -295,8 +283,8 @@ static void loop_run(struct pxd *d)
 			begun = true;
 			tell(d, "began");
 		}
-		uv_run(&d->loop, UV_RUN_NOWAIT);
-		if (some || d->events != before) {
+		uv_run(&d->node.loop, UV_RUN_NOWAIT);
+		if (some || d->node.events != before) {
 			px_wait_reset(&w);
 			continue;
 		}
@@ -314,12 +302,12 @@ static void daemon_close(struct pxd *d)
 	if (getenv("PACX_STATS"))
 		d->role->report(d);
 	d->role->close(d);
-	if (uv_loop_close(&d->loop) < 0)
+	if (uv_loop_close(&d->node.loop) < 0)
 		px_log(PX_LOG_WARN, "the event loop is not empty at the end; please report this");
-	pxd_tls_ctx_free(d->tls);
+	pxd_tls_ctx_free(d->node.tls);
 	pxd_world_drop(d);
 	px_attach_drop(&d->map);
-	pxd_hosts_free(d->hosts);
+	pxd_hosts_free(d->node.hosts);
 }
 
 int main(int argc, char **argv)
@@ -340,7 +328,7 @@ int main(int argc, char **argv)
 	snprintf(who, sizeof who, "pacxd[%.64s]", site ? site : "?");
 	px_log_init(who, PX_LOG_INFO);
 	process_prepare();
-	if (pxd_hosts_from_env(&d.hosts, &d.self, why, sizeof why) < 0) {
+	if (pxd_hosts_from_env(&d.node.hosts, &d.node.self, why, sizeof why) < 0) {
 		px_log(PX_LOG_ERROR, "%s", why);
 		return PXD_EXIT_CONFIG;
 	}
@@ -350,27 +338,28 @@ int main(int argc, char **argv)
 	if (px_n.Init(NULL, NULL) != MPI_SUCCESS)
 		return PXD_EXIT_CONFIG; /* the native MPI has said why */
 	pxd_roll_init_over();
-	if (uv_loop_init(&d.loop) < 0)
-		pxd_fail(&d, PXD_EXIT_INTERNAL, "cannot make an event loop");
-	d.loop.data = &d;
-	if (!d.failed && daemon_open(&d) == 0) {
+	if (uv_loop_init(&d.node.loop) < 0)
+		pxd_fail(&d.node, PXD_EXIT_INTERNAL, "cannot make an event loop");
+	d.node.loop.data = &d.node;
+	if (!d.node.failed && daemon_open(&d) == 0) {
 		tell(&d, "joined");
 		px_vendor_poll(true);
 		loop_run(&d);
 		px_vendor_poll(false);
 	}
-	if (d.failed) {
+	if (d.node.failed) {
 		if (d.role && d.state)
-			d.role->farewell(&d, d.why);
+			d.role->farewell(&d, d.node.why);
 		pxd_status_close(&d.status);
 		/* The other sites shall hear of it, behind what is queued for them. And launchers drop what a job that aborts has
 		 * just written: let the reason reach them first. */
 		for (int i = 0; i < 20; i++) {
-			uv_run(&d.loop, UV_RUN_NOWAIT);
+			uv_run(&d.node.loop, UV_RUN_NOWAIT);
 			nanosleep(&say, NULL);
 		}
-		px_n.Abort(MPI_COMM_WORLD, d.code);
-		_exit(d.code & 0xff ? d.code & 0xff : PXD_EXIT_INTERNAL); /* Abort does not return */
+		px_n.Abort(MPI_COMM_WORLD, d.node.code);
+		_exit(d.node.code & 0xff ? d.node.code & 0xff
+					 : PXD_EXIT_INTERNAL); /* Abort does not return */
 	}
 	daemon_close(&d);
 	px_n.Finalize();

@@ -15,15 +15,15 @@ int pxd_world_start(struct pxd *d, const struct px_hello *hellos)
 	long len;
 
 	if (hellos) {
-		w = px_world_new(d->hosts->nsites, d->self, hellos);
+		w = px_world_new(d->node.hosts->nsites, d->node.self, hellos);
 		if (w)
-			w->files = d->hosts->files;
+			w->files = d->node.hosts->files;
 		len = w ? px_world_put(w, NULL, 0) : PX_ENOMEM;
 		d->world.bytes = len > 0 ? malloc((size_t)len) : NULL;
 		if (!d->world.bytes || px_world_put(w, d->world.bytes, (size_t)len) != len) {
 			px_world_free(w);
-			pxd_fail(d, PXD_EXIT_INTERNAL, "cannot build the world map of %d sites",
-				d->hosts->nsites);
+			pxd_fail(&d->node, PXD_EXIT_INTERNAL, "cannot build the world map of %d sites",
+				d->node.hosts->nsites);
 			return PX_ENOMEM;
 		}
 		d->world.len = (int)len;
@@ -32,7 +32,7 @@ int pxd_world_start(struct pxd *d, const struct px_hello *hellos)
 	d->world.state = PXD_WORLD_LENGTH;
 	if (px_n.Ibcast(&d->world.len, 1, MPI_INT, d->map.out[0], d->map.relay, &d->world.req) !=
 		MPI_SUCCESS) {
-		pxd_fail(d, PXD_EXIT_INTERNAL, "cannot broadcast the world map inside the site");
+		pxd_fail(&d->node, PXD_EXIT_INTERNAL, "cannot broadcast the world map inside the site");
 		return PX_EMPI;
 	}
 	return PX_OK;
@@ -45,7 +45,8 @@ bool pxd_world_poll(struct pxd *d)
 	if (d->world.state != PXD_WORLD_LENGTH && d->world.state != PXD_WORLD_BYTES)
 		return false;
 	if (px_n.Test(&d->world.req, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
-		pxd_fail(d, PXD_EXIT_INTERNAL, "the broadcast of the world map inside the site failed");
+		pxd_fail(
+			&d->node, PXD_EXIT_INTERNAL, "the broadcast of the world map inside the site failed");
 		return true;
 	}
 	if (!flag)
@@ -59,7 +60,8 @@ bool pxd_world_poll(struct pxd *d)
 		d->world.bytes = malloc((size_t)d->world.len);
 	if (!d->world.bytes || px_n.Ibcast(d->world.bytes, d->world.len, MPI_BYTE, d->map.out[0],
 				       d->map.relay, &d->world.req) != MPI_SUCCESS)
-		pxd_fail(d, PXD_EXIT_INTERNAL, "the broadcast of the world map inside the site failed");
+		pxd_fail(
+			&d->node, PXD_EXIT_INTERNAL, "the broadcast of the world map inside the site failed");
 	d->world.state = PXD_WORLD_BYTES;
 	return true;
 }
@@ -68,21 +70,4 @@ void pxd_world_drop(struct pxd *d)
 {
 	free(d->world.bytes);
 	d->world.bytes = NULL;
-}
-
-int pxd_site_of(const struct pxd *d, uint32_t grank)
-{
-	int lo = 0, hi = d->hosts->nsites;
-
-	if (grank >= (uint32_t)d->hosts->nranks)
-		return -1;
-	while (hi - lo > 1) {
-		int mid = lo + (hi - lo) / 2;
-
-		if ((uint32_t)d->hosts->sites[mid].base <= grank)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	return lo;
 }

@@ -43,7 +43,8 @@ struct in {
 static void on_deadline(uv_timer_t *t)
 {
 	struct in *in = t->data;
-	const struct pxd_gateway *g = &in->d->hosts->sites[in->d->self].gateways[in->d->gateway];
+	const struct pxd_gateway *g =
+		&in->d->node.hosts->sites[in->d->node.self].gateways[in->d->node.gateway];
 	char text[512];
 	size_t n = 0;
 
@@ -51,12 +52,12 @@ static void on_deadline(uv_timer_t *t)
 	for (int i = 0; i < in->npaths && n < sizeof text; i++)
 		if (!in->path[i]->ever_up)
 			n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n ? ", " : "",
-				pxd_site_name(in->d, in->path[i]->site));
+				pxd_site_name(&in->d->node, in->path[i]->site));
 	if (n > 0)
-		pxd_fail(in->d, PXD_EXIT_START,
+		pxd_fail(&in->d->node, PXD_EXIT_START,
 			"start deadline of %g s passed: no connection came from %s; does a firewall keep "
 			"them from %s port %d?",
-			(double)in->d->hosts->deadline_start_ms / 1000, text, g->host, g->port);
+			(double)in->d->node.hosts->deadline_start_ms / 1000, text, g->host, g->port);
 }
 
 static void fin_take(struct in *in, const struct px_frame *f, int rank)
@@ -65,24 +66,25 @@ static void fin_take(struct in *in, const struct px_frame *f, int rank)
 	struct pxd_envelope *e;
 
 	if (in->sends.rank[rank].fin) {
-		pxd_fail(in->d, PXD_EXIT_INTERNAL, "second FIN from rank %u; please report this", f->src);
+		pxd_fail(&in->d->node, PXD_EXIT_INTERNAL, "second FIN from rank %u; please report this",
+			f->src);
 		return;
 	}
 	in->nfin++;
 	answer.src = answer.dst = f->src;
 	e = pxd_envelope_take(0);
 	if (!e || pxd_envelope_send(&in->sends, e, &answer, rank) < 0)
-		pxd_fail(in->d, PXD_EXIT_INTERNAL, "cannot answer the FIN of rank %u", f->src);
+		pxd_fail(&in->d->node, PXD_EXIT_INTERNAL, "cannot answer the FIN of rank %u", f->src);
 	pxd_sends_fin(&in->sends, rank);
 }
 
 /* FIN: the rank is src. PULL: the rank is dst, src sent the message. BYE: of the out-daemon. false: malformed. */
 static bool frame_take(struct in *in, const struct px_frame *f, int from)
 {
-	const struct pxd_site *self = &in->d->hosts->sites[in->d->self];
+	const struct pxd_site *self = &in->d->node.hosts->sites[in->d->node.self];
 	uint32_t rank = (f->type == PX_F_FIN ? f->src : f->dst) - (uint32_t)self->base;
 
-	if (f->type == PX_F_BYE && from == in->d->map.out[in->d->gateway]) {
+	if (f->type == PX_F_BYE && from == in->d->map.out[in->d->node.gateway]) {
 		in->out_left = true;
 		return true;
 	}
@@ -91,7 +93,7 @@ static bool frame_take(struct in *in, const struct px_frame *f, int from)
 	if (f->type == PX_F_FIN)
 		fin_take(in, f, (int)rank);
 	else if (pxd_sends_pull(&in->sends, f, (int)rank) < 0)
-		pxd_fail(in->d, PXD_EXIT_INTERNAL,
+		pxd_fail(&in->d->node, PXD_EXIT_INTERNAL,
 			"rank %u pulls a message that it cannot have; please report this", f->dst);
 	return true;
 }
@@ -103,23 +105,24 @@ static void frames_take(struct in *in, const uint8_t *bytes, size_t len, int fro
 	size_t at = 0;
 	int rc;
 
-	while ((rc = px_frame_next(bytes, len, &at, &f, &body)) > 0 && !in->d->failed)
+	while ((rc = px_frame_next(bytes, len, &at, &f, &body)) > 0 && !in->d->node.failed)
 		if (!frame_take(in, &f, from))
 			break;
-	if (rc != 0 && !in->d->failed)
-		pxd_fail(in->d, PXD_EXIT_INTERNAL, "malformed frame from a local rank; please report this");
+	if (rc != 0 && !in->d->node.failed)
+		pxd_fail(&in->d->node, PXD_EXIT_INTERNAL,
+			"malformed frame from a local rank; please report this");
 }
 
 static bool ring_poll(struct in *in)
 {
 	int n = 0;
 
-	for (; n < RING && !in->d->failed; n++) {
+	for (; n < RING && !in->d->node.failed; n++) {
 		int flag = 0, len = 0;
 		MPI_Status st;
 
 		if (px_n.Test(&in->ring[in->head], &flag, &st) != MPI_SUCCESS) {
-			pxd_fail(in->d, PXD_EXIT_INTERNAL, "a native receive failed");
+			pxd_fail(&in->d->node, PXD_EXIT_INTERNAL, "a native receive failed");
 			return true;
 		}
 		if (!flag)
@@ -159,13 +162,46 @@ static bool in_pending(struct pxd *d)
 	return true; /* ranks can pull or finish at any time, and only polling notices */
 }
 
-static void path_ended(void *owner, struct pxd_in_path *p)
+/* What a path brings, and asks for. */
+
+static int path_msg(void *owner, struct pxd_in_path *p, struct pxd_envelope *e, struct px_frame *f, int rank)
 {
 	struct in *in = owner;
 
 	(void)p;
+	return pxd_sends_msg(&in->sends, e, f, rank);
+}
+
+static int path_seg(
+	void *owner, struct pxd_in_path *p, const struct px_frame *f, struct pxd_seg *seg, int rank)
+{
+	struct in *in = owner;
+
+	return pxd_sends_seg(&in->sends, p, f, seg, rank);
+}
+
+static void path_up(void *owner, struct pxd_in_path *p)
+{
+	struct in *in = owner;
+
+	pxd_sends_pull_again(&in->sends, p);
+}
+
+static void path_tick(void *owner)
+{
+	struct in *in = owner;
+
+	pxd_sends_tick(&in->sends);
+}
+
+static void path_ended(void *owner)
+{
+	struct in *in = owner;
+
 	in->open--;
 }
+
+static const struct pxd_in_ops path_ops = { path_msg, path_seg, path_up, path_tick, path_ended };
 
 static struct pxd_in_path *path_find(struct in *in, int site, int gateway)
 {
@@ -183,7 +219,7 @@ static struct pxd_in_path *path_of(void *owner, int site, int via)
 /* Credit: the buffer in equal parts for each rank and each path; never less than what keeps every pattern going. */
 static void windows_make(struct in *in, uint64_t w[PXD_CREDITS])
 {
-	uint64_t share = in->d->hosts->sites[in->d->self].buffer /
+	uint64_t share = in->d->node.hosts->sites[in->d->node.self].buffer /
 			 (uint64_t)(in->npaths > 0 ? in->npaths : 1) / (uint64_t)in->d->map.nranks;
 
 	w[PXD_CREDIT_RESERVE] = 2 * PX_SEG_MAX;
@@ -201,16 +237,16 @@ static int paths_open(struct in *in)
 {
 	struct pxd *d = in->d;
 	uint64_t window[PXD_CREDITS];
-	int n = 0, rc = PX_OK, ours = d->hosts->sites[d->self].ngateways;
+	int n = 0, rc = PX_OK, ours = d->node.hosts->sites[d->node.self].ngateways;
 
-	for (int i = 0; i < d->hosts->nsites; i++)
-		n += i == d->self ? 0 : d->hosts->sites[i].ngateways;
+	for (int i = 0; i < d->node.hosts->nsites; i++)
+		n += i == d->node.self ? 0 : d->node.hosts->sites[i].ngateways;
 	in->path = calloc((size_t)n + 1, sizeof *in->path);
 	if (!in->path)
 		return PX_ENOMEM;
-	for (int i = 0; i < d->hosts->nsites; i++) {
-		for (int g = 0; i != d->self && g < d->hosts->sites[i].ngateways; g++) {
-			if (g % ours != d->gateway)
+	for (int i = 0; i < d->node.hosts->nsites; i++) {
+		for (int g = 0; i != d->node.self && g < d->node.hosts->sites[i].ngateways; g++) {
+			if (g % ours != d->node.gateway)
 				continue;
 			in->path[in->npaths] = calloc(1, sizeof *in->path[0]);
 			if (!in->path[in->npaths])
@@ -222,10 +258,10 @@ static int paths_open(struct in *in)
 	in->open = in->npaths;
 	windows_make(in, window);
 	for (int i = 0; i < in->npaths && rc == 0; i++) {
-		in->path[i]->ended = path_ended;
+		in->path[i]->ops = &path_ops;
 		in->path[i]->owner = in;
-		rc = pxd_in_path_open(
-			in->path[i], d, &in->sends, in->path[i]->site, in->path[i]->gateway, window);
+		in->path[i]->segs = &in->sends.segs;
+		rc = pxd_in_path_open(in->path[i], &d->node, in->path[i]->site, in->path[i]->gateway, window);
 	}
 	return rc;
 }
@@ -233,9 +269,10 @@ static int paths_open(struct in *in)
 /* Does any other site dial us, for either direction? */
 static bool someone_dials(const struct pxd *d)
 {
-	for (int i = 0; i < d->hosts->nsites; i++)
-		if (i != d->self && (!pxd_hosts_dials(d->hosts, d->self, i, d->self) ||
-					    !pxd_hosts_dials(d->hosts, d->self, d->self, i)))
+	for (int i = 0; i < d->node.hosts->nsites; i++)
+		if (i != d->node.self &&
+			(!pxd_hosts_dials(d->node.hosts, d->node.self, i, d->node.self) ||
+				!pxd_hosts_dials(d->node.hosts, d->node.self, d->node.self, i)))
 			return true;
 	return false;
 }
@@ -250,6 +287,45 @@ static int ring_open(struct in *in)
 	return PX_OK;
 }
 
+static struct pxd_in_path *path_at(struct in *in, const struct px_preamble *p)
+{
+	const struct pxd_node *d = &in->d->node;
+
+	return p->to == d->self && p->to_gateway == d->gateway ? path_find(in, p->from, p->from_gateway)
+							       : NULL;
+}
+
+static void in_greet(void *owner, const struct px_preamble *p, struct px_hello *h)
+{
+	pxd_in_path_greet(path_at(owner, p), p->stream, h);
+}
+
+static int in_judge(void *owner, const struct px_preamble *p, const struct px_hello *h, char *why, size_t cap)
+{
+	struct in *in = owner;
+	struct pxd_in_path *path = path_at(in, p);
+
+	if (path)
+		return pxd_in_path_judge(path, p->stream, h, why, cap);
+	snprintf(why, cap, "gateway %d of site %s does not read from gateway %d of site %s", p->to_gateway,
+		in->d->node.hello.name, p->from_gateway, h->name);
+	return PX_ESITE;
+}
+
+static void in_linked(void *owner, const struct px_preamble *p, struct pxd_conn *c, const struct px_hello *h)
+{
+	struct in *in = owner;
+	int missing = 0;
+
+	pxd_in_path_linked(path_at(in, p), p->stream, c, h);
+	for (int i = 0; i < in->npaths; i++)
+		missing += !in->path[i]->ever_up;
+	if (missing == 0)
+		uv_timer_stop(&in->deadline);
+}
+
+static const struct pxd_peers peers = { in_greet, in_judge, in_linked };
+
 static int in_open(struct pxd *d)
 {
 	struct in *in = calloc(1, sizeof *in);
@@ -259,8 +335,10 @@ static int in_open(struct pxd *d)
 		goto fail;
 	d->state = in;
 	in->d = d;
-	pxd_listen_init(&in->listen, d);
-	if (pxd_sends_init(&in->sends, d) < 0 || uv_timer_init(&d->loop, &in->deadline) < 0)
+	d->node.peers = &peers;
+	d->node.owner = in;
+	pxd_listen_init(&in->listen, &d->node);
+	if (pxd_sends_init(&in->sends, d) < 0 || uv_timer_init(&d->node.loop, &in->deadline) < 0)
 		goto fail;
 	in->sends.path_of = path_of;
 	in->sends.owner = in;
@@ -278,10 +356,10 @@ static int in_open(struct pxd *d)
 	}
 	if (in->npaths > 0)
 		uv_timer_start(&in->deadline, on_deadline,
-			(uint64_t)d->hosts->deadline_start_ms + DEADLINE_EXTRA_MS, 0);
+			(uint64_t)d->node.hosts->deadline_start_ms + DEADLINE_EXTRA_MS, 0);
 	return pxd_world_start(d, NULL);
 fail:
-	pxd_fail(d, PXD_EXIT_INTERNAL, "the in-daemon cannot start: %s", px_strerror(rc));
+	pxd_fail(&d->node, PXD_EXIT_INTERNAL, "the in-daemon cannot start: %s", px_strerror(rc));
 	return rc;
 }
 
@@ -299,7 +377,7 @@ static void in_close(struct pxd *d)
 	for (int i = 0; i < in->npaths; i++)
 		pxd_in_path_close(in->path[i]);
 	uv_close((uv_handle_t *)&in->deadline, NULL);
-	uv_run(&d->loop, UV_RUN_DEFAULT);
+	uv_run(&d->node.loop, UV_RUN_DEFAULT);
 	for (int i = 0; i < in->npaths; i++) {
 		pxd_in_path_free(in->path[i]);
 		free(in->path[i]);
@@ -315,43 +393,7 @@ static void in_farewell(struct pxd *d, const char *why)
 	struct in *in = d->state;
 
 	for (int i = 0; in && i < in->npaths; i++)
-		pxd_in_path_say_abort(in->path[i], d->code, why);
-}
-
-static struct pxd_in_path *path_at(struct pxd *d, const struct px_preamble *p)
-{
-	return p->to == d->self && p->to_gateway == d->gateway ? path_find(d->state, p->from, p->from_gateway)
-							       : NULL;
-}
-
-static void in_greet(struct pxd *d, const struct px_preamble *p, struct px_hello *h)
-{
-	pxd_in_path_greet(path_at(d, p), p->stream, h);
-}
-
-static int in_judge(
-	struct pxd *d, const struct px_preamble *p, const struct px_hello *h, char *why, size_t cap)
-{
-	struct pxd_in_path *path = path_at(d, p);
-
-	if (path)
-		return pxd_in_path_judge(path, p->stream, h, why, cap);
-	snprintf(why, cap, "gateway %d of site %s does not read from gateway %d of site %s", p->to_gateway,
-		d->hello.name, p->from_gateway, h->name);
-	return PX_ESITE;
-}
-
-static void in_linked(
-	struct pxd *d, const struct px_preamble *p, struct pxd_conn *c, const struct px_hello *h)
-{
-	struct in *in = d->state;
-	int missing = 0;
-
-	pxd_in_path_linked(path_at(d, p), p->stream, c, h);
-	for (int i = 0; i < in->npaths; i++)
-		missing += !in->path[i]->ever_up;
-	if (missing == 0)
-		uv_timer_stop(&in->deadline);
+		pxd_in_path_say_abort(in->path[i], d->node.code, why);
 }
 
 static void in_status(struct pxd *d, struct px_buf *b)
@@ -366,7 +408,7 @@ static void in_status(struct pxd *d, struct px_buf *b)
 
 		pxd_in_path_view(in->path[i], &v);
 		pxd_stats_add(b, "%s", i ? "," : "");
-		pxd_stats_link(b, d, in->path[i]->site, d->self, &v, &in->path[i]->count, 0);
+		pxd_stats_link(b, &d->node, in->path[i]->site, d->node.self, &v, &in->path[i]->count, 0);
 	}
 	pxd_stats_add(b, "]");
 }
@@ -374,12 +416,12 @@ static void in_status(struct pxd *d, struct px_buf *b)
 static void in_report(struct pxd *d)
 {
 	struct in *in = d->state;
-	const char *self = pxd_site_name(d, d->self);
+	const char *self = pxd_site_name(&d->node, d->node.self);
 	char role[16] = "in"; /* of gateways but the first: with its number */
 	struct px_buf b = { 0 };
 
-	if (d->gateway > 0)
-		snprintf(role, sizeof role, "in%d", d->gateway);
+	if (d->node.gateway > 0)
+		snprintf(role, sizeof role, "in%d", d->node.gateway);
 	pxd_stats_add(&b, "{\"links_in\":[");
 	for (int i = 0; i < in->npaths; i++) {
 		const struct pxd_counters *c = &in->path[i]->count;
@@ -387,7 +429,7 @@ static void in_report(struct pxd *d)
 
 		pxd_in_path_view(in->path[i], &v);
 		pxd_stats_add(&b, "%s{\"from\":", i ? "," : "");
-		pxd_stats_quote(&b, pxd_site_name(d, in->path[i]->site));
+		pxd_stats_quote(&b, pxd_site_name(&d->node, in->path[i]->site));
 		pxd_stats_add(&b, ",\"to\":");
 		pxd_stats_quote(&b, self);
 		pxd_stats_add(&b,
@@ -399,8 +441,8 @@ static void in_report(struct pxd *d)
 			(unsigned long long)in->sends.segs.peak_bytes,
 			(unsigned long long)in->sends.envelope_peak, (unsigned long long)in->sends.dropped,
 			v.reconnects);
-		if (d->hosts->sites[d->self].ngateways > 1)
-			pxd_stats_add(&b, ",\"gateway\":%d", d->gateway);
+		if (d->node.hosts->sites[d->node.self].ngateways > 1)
+			pxd_stats_add(&b, ",\"gateway\":%d", d->node.gateway);
 		pxd_stats_codecs(&b, c);
 		pxd_stats_add(&b, "}");
 	}
@@ -411,4 +453,4 @@ static void in_report(struct pxd *d)
 }
 
 const struct pxd_role pxd_role_in = { in_open, in_poll, in_done, in_pending, in_close, in_report, in_farewell,
-	in_status, in_greet, in_judge, in_linked };
+	in_status };

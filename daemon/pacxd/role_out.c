@@ -60,12 +60,12 @@ static void missing_list(struct out *o, bool early, char *text, size_t cap)
 	size_t n = 0;
 
 	text[0] = '\0';
-	for (int i = 0; i < d->hosts->nsites && n + 1 < cap; i++) {
-		const struct pxd_site *s = &d->hosts->sites[i];
+	for (int i = 0; i < d->node.hosts->nsites && n + 1 < cap; i++) {
+		const struct pxd_site *s = &d->node.hosts->sites[i];
 		const struct pxd_dial *dial;
 		char place[PXD_HOSTPORT];
 
-		if (i == d->self || o->path[i].ever_up)
+		if (i == d->node.self || o->path[i].ever_up)
 			continue;
 		dial = &o->path[i].stream[0]->dial;
 		if (!o->path[i].stream[0]->dials)
@@ -86,8 +86,8 @@ static void on_status(uv_timer_t *t)
 	char text[700];
 
 	missing_list(o, true, text, sizeof text);
-	px_log(PX_LOG_INFO, "waiting for %d of %d sites, for %.0f s now: %s", o->missing, o->d->hosts->nsites,
-		(double)(px_now_ns() - o->d->started) / 1e9, text);
+	px_log(PX_LOG_INFO, "waiting for %d of %d sites, for %.0f s now: %s", o->missing,
+		o->d->node.hosts->nsites, (double)(px_now_ns() - o->d->started) / 1e9, text);
 }
 
 static void on_deadline(uv_timer_t *t)
@@ -96,15 +96,15 @@ static void on_deadline(uv_timer_t *t)
 	char text[700];
 
 	missing_list(o, false, text, sizeof text);
-	pxd_fail(o->d, PXD_EXIT_START, "start deadline of %g s passed: missing %s",
-		(double)o->d->hosts->deadline_start_ms / 1000, text);
+	pxd_fail(&o->d->node, PXD_EXIT_START, "start deadline of %g s passed: missing %s",
+		(double)o->d->node.hosts->deadline_start_ms / 1000, text);
 }
 
 static void all_up(struct out *o)
 {
 	uv_timer_stop(&o->status);
 	uv_timer_stop(&o->deadline);
-	if (o->d->gateway == 0)
+	if (o->d->node.gateway == 0)
 		pxd_world_start(o->d, o->hellos);
 }
 
@@ -131,7 +131,7 @@ static void message_take(struct out *o, const struct px_frame *f, const uint8_t 
 
 	if (f->dst >= (uint32_t)o->flow.nworld || !o->flow.dest[f->dst].path ||
 		f->src - (uint32_t)o->flow.base >= (uint32_t)o->flow.nlocal) {
-		pxd_fail(o->d, PXD_EXIT_INTERNAL,
+		pxd_fail(&o->d->node, PXD_EXIT_INTERNAL,
 			"rank %u sends a frame to rank %u, which is at no other site", f->src, f->dst);
 		return;
 	}
@@ -148,19 +148,20 @@ static void message_take(struct out *o, const struct px_frame *f, const uint8_t 
 			rc = pxd_out_flow_long(&o->flow, f, from);
 	}
 	if (rc < 0)
-		pxd_fail(o->d, PXD_EXIT_INTERNAL, "out of memory for a message of %llu bytes from rank %u",
+		pxd_fail(&o->d->node, PXD_EXIT_INTERNAL,
+			"out of memory for a message of %llu bytes from rank %u",
 			(unsigned long long)f->total, f->src);
 }
 
 static void fin_take(struct out *o, const struct px_frame *f)
 {
-	uint32_t rank = f->src - (uint32_t)o->d->hosts->sites[o->d->self].base;
+	uint32_t rank = f->src - (uint32_t)o->d->node.hosts->sites[o->d->node.self].base;
 	struct px_frame answer = {
 		.version = PX_PROTOCOL_VERSION, .type = PX_F_FIN, .src = f->src, .dst = f->src
 	};
 
 	if (rank >= (uint32_t)o->d->map.nranks || o->flow.fin[rank]) {
-		pxd_fail(o->d, PXD_EXIT_INTERNAL, "unexpected FIN of rank %u", f->src);
+		pxd_fail(&o->d->node, PXD_EXIT_INTERNAL, "unexpected FIN of rank %u", f->src);
 		return;
 	}
 	o->nfin++;
@@ -176,7 +177,7 @@ static void abort_take(struct out *o, const struct px_frame *f, const uint8_t *b
 	pxd_text_clean(body, (size_t)f->body, o->abort_why, sizeof o->abort_why);
 	o->abort_code = f->tag;
 	o->aborted = px_now_ns();
-	for (int i = 0; i < o->d->hosts->nsites; i++)
+	for (int i = 0; i < o->d->node.hosts->nsites; i++)
 		pxd_path_say_abort(&o->path[i], f->src, f->tag, o->abort_why);
 }
 
@@ -209,7 +210,7 @@ static void frame_take(struct out *o, const struct px_frame *f, const uint8_t *b
 		stats_take(o, f, body);
 		break;
 	default:
-		pxd_fail(o->d, PXD_EXIT_INTERNAL,
+		pxd_fail(&o->d->node, PXD_EXIT_INTERNAL,
 			"unexpected frame of type %u from native rank %d; please report this", f->type, from);
 	}
 }
@@ -222,10 +223,10 @@ static void envelope_take(struct out *o, const uint8_t *env, size_t len, int fro
 	size_t at = 0;
 	int rc;
 
-	while ((rc = px_frame_next(env, len, &at, &f, &body)) > 0 && !o->d->failed)
+	while ((rc = px_frame_next(env, len, &at, &f, &body)) > 0 && !o->d->node.failed)
 		frame_take(o, &f, body, from);
 	if (rc < 0)
-		pxd_fail(o->d, PXD_EXIT_INTERNAL,
+		pxd_fail(&o->d->node, PXD_EXIT_INTERNAL,
 			"malformed frame in %zu bytes from native rank %d; please report this", len, from);
 }
 
@@ -233,12 +234,12 @@ static bool ring_poll(struct out *o)
 {
 	int n = 0;
 
-	for (; n < RING && !o->d->failed; n++) {
+	for (; n < RING && !o->d->node.failed; n++) {
 		int flag = 0, len = 0;
 		MPI_Status st;
 
 		if (px_n.Test(&o->ring[o->head], &flag, &st) != MPI_SUCCESS) {
-			pxd_fail(o->d, PXD_EXIT_INTERNAL, "a native receive of an envelope failed");
+			pxd_fail(&o->d->node, PXD_EXIT_INTERNAL, "a native receive of an envelope failed");
 			return true;
 		}
 		if (!flag)
@@ -246,7 +247,7 @@ static bool ring_poll(struct out *o)
 		px_n.Get_count(&st, MPI_BYTE, &len);
 		envelope_take(o, o->ring_buf[o->head], (size_t)len, st.MPI_SOURCE);
 		if (px_n.Start(&o->ring[o->head]) != MPI_SUCCESS)
-			pxd_fail(o->d, PXD_EXIT_INTERNAL, "a native receive cannot be posted");
+			pxd_fail(&o->d->node, PXD_EXIT_INTERNAL, "a native receive cannot be posted");
 		o->head = (o->head + 1) % RING;
 	}
 	return n > 0;
@@ -254,14 +255,14 @@ static bool ring_poll(struct out *o)
 
 static void paths_flush(struct out *o)
 {
-	for (int i = 0; i < o->d->hosts->nsites; i++)
+	for (int i = 0; i < o->d->node.hosts->nsites; i++)
 		pxd_path_flush(&o->path[i]);
 }
 
 /* Has everything been written? */
 static bool paths_quiet(const struct out *o)
 {
-	for (int i = 0; i < o->d->hosts->nsites; i++)
+	for (int i = 0; i < o->d->node.hosts->nsites; i++)
 		if (!pxd_path_quiet(&o->path[i]))
 			return false;
 	return true;
@@ -270,7 +271,7 @@ static bool paths_quiet(const struct out *o)
 static void abort_poll(struct out *o)
 {
 	if (o->aborted && (paths_quiet(o) || px_now_ns() - o->aborted > ABORT_FLUSH_NS))
-		pxd_fail(o->d, o->abort_code, "%s: all sites end",
+		pxd_fail(&o->d->node, o->abort_code, "%s: all sites end",
 			o->abort_why[0] ? o->abort_why : "a rank aborted");
 }
 
@@ -280,7 +281,7 @@ static bool leave_poll(struct out *o)
 		o->aborted)
 		return false;
 	o->leaving = true;
-	for (int i = 0; i < o->d->hosts->nsites; i++)
+	for (int i = 0; i < o->d->node.hosts->nsites; i++)
 		pxd_path_bye(&o->path[i]);
 	return true;
 }
@@ -312,11 +313,11 @@ static bool left_say(struct out *o)
 	if (!o->left_said) {
 		o->left_said = true;
 		px_frame_put(&f, o->left_frame);
-		if (px_n.Isend(o->left_frame, PX_FRAME_SIZE, MPI_BYTE, o->d->map.in[o->d->gateway],
+		if (px_n.Isend(o->left_frame, PX_FRAME_SIZE, MPI_BYTE, o->d->map.in[o->d->node.gateway],
 			    PX_TAG_DONE, o->d->map.relay, &o->left) != MPI_SUCCESS)
-			pxd_fail(o->d, PXD_EXIT_INTERNAL, "cannot send a frame to the in-daemon");
+			pxd_fail(&o->d->node, PXD_EXIT_INTERNAL, "cannot send a frame to the in-daemon");
 	}
-	if (o->d->failed)
+	if (o->d->node.failed)
 		return true;
 	return px_n.Test(&o->left, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS || flag;
 }
@@ -327,8 +328,8 @@ static bool out_done(struct pxd *d)
 	bool done = o->leaving;
 
 	/* Asked all, as each says BYE when it is time. */
-	for (int i = 0; i < d->hosts->nsites && o->leaving; i++)
-		done &= i == d->self || pxd_path_done(&o->path[i]);
+	for (int i = 0; i < d->node.hosts->nsites && o->leaving; i++)
+		done &= i == d->node.self || pxd_path_done(&o->path[i]);
 	return done && left_say(o);
 }
 
@@ -353,12 +354,12 @@ static int timers_open(struct out *o)
 	uv_timer_t *const t[] = { &o->status, &o->deadline };
 
 	for (size_t i = 0; i < sizeof t / sizeof t[0]; i++) {
-		if (uv_timer_init(&o->d->loop, t[i]) < 0)
+		if (uv_timer_init(&o->d->node.loop, t[i]) < 0)
 			return PX_ENOMEM;
 		t[i]->data = o;
 	}
 	uv_timer_start(&o->status, on_status, STATUS_FIRST_MS, STATUS_EVERY_MS);
-	uv_timer_start(&o->deadline, on_deadline, (uint64_t)o->d->hosts->deadline_start_ms, 0);
+	uv_timer_start(&o->deadline, on_deadline, (uint64_t)o->d->node.hosts->deadline_start_ms, 0);
 	return PX_OK;
 }
 
@@ -377,38 +378,38 @@ static int handoff_open(struct out *o)
 	char why[PXD_WHY];
 	int rc;
 
-	pxd_listen_init(&o->listen, d);
-	for (int i = 0; i < d->hosts->nsites; i++)
-		wanted |= i != d->self && !pxd_hosts_dials(d->hosts, d->self, d->self, i);
+	pxd_listen_init(&o->listen, &d->node);
+	for (int i = 0; i < d->node.hosts->nsites; i++)
+		wanted |= i != d->node.self && !pxd_hosts_dials(d->node.hosts, d->node.self, d->node.self, i);
 	if (!wanted)
 		return PX_OK;
 	o->handoff.took = handed_over;
 	o->handoff.owner = o;
-	rc = pxd_handoff_open(&o->handoff, d, why, sizeof why);
+	rc = pxd_handoff_open(&o->handoff, &d->node, why, sizeof why);
 	if (rc < 0)
-		pxd_fail(d, PXD_EXIT_INTERNAL, "cannot open the local socket between the two daemons: %s",
-			why);
+		pxd_fail(&d->node, PXD_EXIT_INTERNAL,
+			"cannot open the local socket between the two daemons: %s", why);
 	return rc;
 }
 
 static int paths_open(struct out *o)
 {
 	struct pxd *d = o->d;
-	size_t retain = d->hosts->sites[d->self].buffer / 2 /
-			(size_t)(d->hosts->nsites > 1 ? d->hosts->nsites - 1 : 1);
+	size_t retain = d->node.hosts->sites[d->node.self].buffer / 2 /
+			(size_t)(d->node.hosts->nsites > 1 ? d->node.hosts->nsites - 1 : 1);
 
-	for (int i = 0; i < d->hosts->nsites; i++) {
-		const struct pxd_site *s = &d->hosts->sites[i];
+	for (int i = 0; i < d->node.hosts->nsites; i++) {
+		const struct pxd_site *s = &d->node.hosts->sites[i];
 		struct pxd_path *l = &o->path[i];
 		int rc;
 
-		if (i == d->self)
+		if (i == d->node.self)
 			continue;
 		l->up = path_up;
 		l->frame = path_frame;
 		l->owner = o;
-		rc = pxd_path_open(
-			l, d, i, d->gateway % s->ngateways, retain < PX_SEG_MAX ? PX_SEG_MAX : retain);
+		rc = pxd_path_open(l, &d->node, i, d->node.gateway % s->ngateways,
+			retain < PX_SEG_MAX ? PX_SEG_MAX : retain);
 		if (rc < 0)
 			return rc;
 		for (int r = 0; r < s->ranks; r++)
@@ -417,9 +418,43 @@ static int paths_open(struct out *o)
 	return PX_OK;
 }
 
+/* The path that a handshake is about, or NULL. */
+static struct pxd_path *path_of(struct out *o, const struct px_preamble *p)
+{
+	const struct pxd_node *d = &o->d->node;
+	struct pxd_path *l = p->from == d->self && p->to < d->hosts->nsites ? &o->path[p->to] : NULL;
+
+	return l && l->d && l->gateway == p->to_gateway && p->from_gateway == d->gateway ? l : NULL;
+}
+
+static void out_greet(void *owner, const struct px_preamble *p, struct px_hello *h)
+{
+	pxd_path_greet(path_of(owner, p), p->stream, h);
+}
+
+static int out_judge(
+	void *owner, const struct px_preamble *p, const struct px_hello *h, char *why, size_t cap)
+{
+	struct out *o = owner;
+	struct pxd_path *l = path_of(o, p);
+
+	if (l)
+		return pxd_path_judge(l, p->stream, h, why, cap);
+	snprintf(why, cap, "gateway %d of site %s does not write to gateway %d of site %s", p->from_gateway,
+		o->d->node.hello.name, p->to_gateway, h->name);
+	return PX_ESITE;
+}
+
+static void out_linked(void *owner, const struct px_preamble *p, struct pxd_conn *c, const struct px_hello *h)
+{
+	pxd_path_linked(path_of(owner, p), p->stream, c, h);
+}
+
+static const struct pxd_peers peers = { out_greet, out_judge, out_linked };
+
 static int out_open(struct pxd *d)
 {
-	size_t n = (size_t)d->hosts->nsites;
+	size_t n = (size_t)d->node.hosts->nsites;
 	struct out *o = calloc(1, sizeof *o);
 	int rc = PX_ENOMEM;
 
@@ -427,6 +462,8 @@ static int out_open(struct pxd *d)
 		goto fail;
 	d->state = o;
 	o->d = d;
+	d->node.peers = &peers;
+	d->node.owner = o;
 	o->path = calloc(n, sizeof *o->path);
 	o->hellos = calloc(n, sizeof *o->hellos);
 	if (!o->path || !o->hellos)
@@ -438,19 +475,19 @@ static int out_open(struct pxd *d)
 		rc = timers_open(o);
 	if (rc == 0)
 		rc = handoff_open(o);
-	o->hellos[d->self] = d->hello;
-	o->missing = d->hosts->nsites - 1;
+	o->hellos[d->node.self] = d->node.hello;
+	o->missing = d->node.hosts->nsites - 1;
 	if (rc == 0)
 		rc = paths_open(o);
 	if (rc < 0)
 		goto fail;
-	if (d->gateway > 0)
+	if (d->node.gateway > 0)
 		rc = pxd_world_start(d, NULL);
 	if (o->missing == 0)
 		all_up(o);
 	return rc;
 fail:
-	pxd_fail(d, PXD_EXIT_INTERNAL, "the out-daemon cannot start: %s", px_strerror(rc));
+	pxd_fail(&d->node, PXD_EXIT_INTERNAL, "the out-daemon cannot start: %s", px_strerror(rc));
 	return rc;
 }
 
@@ -465,14 +502,14 @@ static void out_close(struct pxd *d)
 		px_n.Wait(&o->ring[i], MPI_STATUS_IGNORE);
 		px_n.Request_free(&o->ring[i]);
 	}
-	for (int i = 0; i < d->hosts->nsites; i++)
+	for (int i = 0; i < d->node.hosts->nsites; i++)
 		pxd_path_close(&o->path[i]);
 	pxd_handoff_close(&o->handoff);
 	pxd_listen_close(&o->listen);
 	uv_close((uv_handle_t *)&o->status, NULL);
 	uv_close((uv_handle_t *)&o->deadline, NULL);
-	uv_run(&d->loop, UV_RUN_DEFAULT);
-	for (int i = 0; i < d->hosts->nsites; i++)
+	uv_run(&d->node.loop, UV_RUN_DEFAULT);
+	for (int i = 0; i < d->node.hosts->nsites; i++)
 		pxd_path_free(&o->path[i]);
 	pxd_out_flow_fini(&o->flow);
 	free(o->path);
@@ -486,41 +523,9 @@ static void out_farewell(struct pxd *d, const char *why)
 {
 	struct out *o = d->state;
 
-	for (int i = 0; o && !o->aborted && i < d->hosts->nsites; i++)
-		pxd_path_say_abort(&o->path[i], 0, d->code, why);
+	for (int i = 0; o && !o->aborted && i < d->node.hosts->nsites; i++)
+		pxd_path_say_abort(&o->path[i], 0, d->node.code, why);
 	pxd_handoff_close(&o->handoff); /* nothing of it stays in the run directory */
-}
-
-/* The path that a handshake is about, or NULL. */
-static struct pxd_path *path_of(struct pxd *d, const struct px_preamble *p)
-{
-	struct out *o = d->state;
-	struct pxd_path *l = p->from == d->self && p->to < d->hosts->nsites ? &o->path[p->to] : NULL;
-
-	return l && l->d && l->gateway == p->to_gateway && p->from_gateway == d->gateway ? l : NULL;
-}
-
-static void out_greet(struct pxd *d, const struct px_preamble *p, struct px_hello *h)
-{
-	pxd_path_greet(path_of(d, p), p->stream, h);
-}
-
-static int out_judge(
-	struct pxd *d, const struct px_preamble *p, const struct px_hello *h, char *why, size_t cap)
-{
-	struct pxd_path *l = path_of(d, p);
-
-	if (l)
-		return pxd_path_judge(l, p->stream, h, why, cap);
-	snprintf(why, cap, "gateway %d of site %s does not write to gateway %d of site %s", p->from_gateway,
-		d->hello.name, p->to_gateway, h->name);
-	return PX_ESITE;
-}
-
-static void out_linked(
-	struct pxd *d, const struct px_preamble *p, struct pxd_conn *c, const struct px_hello *h)
-{
-	pxd_path_linked(path_of(d, p), p->stream, c, h);
 }
 
 static void out_status(struct pxd *d, struct px_buf *b)
@@ -530,14 +535,14 @@ static void out_status(struct pxd *d, struct px_buf *b)
 	bool first = true;
 
 	pxd_stats_add(b, ",\"buffer_used\":%zu,\"links\":[", used);
-	for (int i = 0; i < d->hosts->nsites; i++) {
+	for (int i = 0; i < d->node.hosts->nsites; i++) {
 		struct pxd_path_view v;
 
-		if (i == d->self)
+		if (i == d->node.self)
 			continue;
 		pxd_path_view(&o->path[i], &v);
 		pxd_stats_add(b, "%s", first ? "" : ",");
-		pxd_stats_link(b, d, d->self, i, &v, &o->path[i].count, o->path[i].rate);
+		pxd_stats_link(b, &d->node, d->node.self, i, &v, &o->path[i].count, o->path[i].rate);
 		first = false;
 	}
 	pxd_stats_add(b, "]");
@@ -546,25 +551,25 @@ static void out_status(struct pxd *d, struct px_buf *b)
 static void out_report(struct pxd *d)
 {
 	struct out *o = d->state;
-	const char *self = pxd_site_name(d, d->self);
+	const char *self = pxd_site_name(&d->node, d->node.self);
 	char role[16] = "out"; /* of gateways but the first: with its number */
 	struct px_buf b = { 0 };
 	bool first = true;
 
-	if (d->gateway > 0)
-		snprintf(role, sizeof role, "out%d", d->gateway);
+	if (d->node.gateway > 0)
+		snprintf(role, sizeof role, "out%d", d->node.gateway);
 	pxd_stats_add(&b, "{\"links\":[");
-	for (int i = 0; i < d->hosts->nsites; i++) {
+	for (int i = 0; i < d->node.hosts->nsites; i++) {
 		const struct pxd_path *p = &o->path[i];
 		struct pxd_path_view v;
 
-		if (i == d->self)
+		if (i == d->node.self)
 			continue;
 		pxd_path_view(p, &v);
 		pxd_stats_add(&b, "%s{\"from\":", first ? "" : ",");
 		pxd_stats_quote(&b, self);
 		pxd_stats_add(&b, ",\"to\":");
-		pxd_stats_quote(&b, pxd_site_name(d, i));
+		pxd_stats_quote(&b, pxd_site_name(&d->node, i));
 		pxd_stats_add(&b,
 			",\"messages\":%llu,\"payload_bytes\":%llu,\"wire_bytes\":%llu,\"frames\":%llu,"
 			"\"writes\":%llu,\"streams\":%d,\"reconnects\":%u,\"retained_peak_bytes\":%zu",
@@ -573,8 +578,8 @@ static void out_report(struct pxd *d)
 			(unsigned long long)(p->writes +
 					     (p->stream[0]->conn ? p->stream[0]->conn->writes : 0)),
 			p->nstreams, v.reconnects, v.retained_peak);
-		if (d->hosts->sites[d->self].ngateways > 1)
-			pxd_stats_add(&b, ",\"gateway\":%d", d->gateway);
+		if (d->node.hosts->sites[d->node.self].ngateways > 1)
+			pxd_stats_add(&b, ",\"gateway\":%d", d->node.gateway);
 		pxd_stats_codecs(&b, &p->count);
 		pxd_stats_add(&b, "}");
 		first = false;
@@ -589,4 +594,4 @@ static void out_report(struct pxd *d)
 }
 
 const struct pxd_role pxd_role_out = { out_open, out_poll, out_done, out_pending, out_close, out_report,
-	out_farewell, out_status, out_greet, out_judge, out_linked };
+	out_farewell, out_status };

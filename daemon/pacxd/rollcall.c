@@ -100,7 +100,7 @@ static void watch_start(const struct pxd *d)
 		return;
 	/* The daemons come in pairs, and one of a pair is enough to speak. */
 	if (!rank || place < 0 || (atoi(rank) - place) % 2 == 0)
-		snprintf(who, sizeof who, "pacxd[%.64s]", pxd_site_name(d, d->self));
+		snprintf(who, sizeof who, "pacxd[%.64s]", pxd_site_name(&d->node, d->node.self));
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	if (pthread_create(&thread, NULL, watch, NULL) == 0)
@@ -116,16 +116,16 @@ void pxd_roll_start(const struct pxd *d)
 		"pacxd[%.64s]: not all ranks of this site have called MPI_Init within %ld s; is the program "
 		"an MPI program, "
 		"of the site's MPI (" PX_VENDOR ")?\n",
-		pxd_site_name(d, d->self), d->hosts->deadline_start_ms / 1000);
+		pxd_site_name(&d->node, d->node.self), d->node.hosts->deadline_start_ms / 1000);
 	sigaction(SIGALRM, &late, NULL);
-	alarm((unsigned)(d->hosts->deadline_start_ms / 1000 + 1));
+	alarm((unsigned)(d->node.hosts->deadline_start_ms / 1000 + 1));
 	watch_start(d);
 }
 
 /* missing_list: "0, 1, 5" of the ranks that are not here, as the site counts them. */
 static void missing_list(const struct pxd *d, const bool *here, int size, char *text, size_t cap)
 {
-	int shift = px_attach_place(size) == 0 ? 2 * d->hosts->sites[d->self].ngateways : 0;
+	int shift = px_attach_place(size) == 0 ? 2 * d->node.hosts->sites[d->node.self].ngateways : 0;
 	size_t n = 0;
 
 	for (int i = 0; i < size; i++) {
@@ -151,7 +151,7 @@ int pxd_roll_here(struct pxd *d)
 	px_n.Comm_rank(MPI_COMM_WORLD, &self);
 	here = calloc((size_t)size, sizeof *here);
 	if (!here) {
-		pxd_fail(d, PXD_EXIT_INTERNAL, "out of memory");
+		pxd_fail(&d->node, PXD_EXIT_INTERNAL, "out of memory");
 		return PX_ENOMEM;
 	}
 	here[self] = true;
@@ -171,7 +171,7 @@ int pxd_roll_here(struct pxd *d)
 	}
 	if (missing > 0) {
 		missing_list(d, here, size, list, sizeof list);
-		pxd_fail(d, PXD_EXIT_START,
+		pxd_fail(&d->node, PXD_EXIT_START,
 			"all ranks of this site have called MPI_Init, but %d of them (%s) not through PACX: "
 			"the preload "
 			"does not reach the program (a container, env -i, setuid, a static program, MPI "

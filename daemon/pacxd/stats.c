@@ -108,8 +108,8 @@ void pxd_stats_codecs(struct px_buf *b, const struct pxd_counters *c)
 	pxd_stats_add(b, "}");
 }
 
-void pxd_stats_link(struct px_buf *b, const struct pxd *d, int from, int to, const struct pxd_path_view *v,
-	const struct pxd_counters *c, double rate)
+void pxd_stats_link(struct px_buf *b, const struct pxd_node *d, int from, int to,
+	const struct pxd_path_view *v, const struct pxd_counters *c, double rate)
 {
 	uint64_t now = px_now_ns();
 

@@ -11,7 +11,7 @@
 
 #include "buf.h"
 
-struct pxd;
+struct pxd_node;
 struct pxd_path_view;
 struct pxd_counters;
 
@@ -21,8 +21,8 @@ int pxd_stats_add(struct px_buf *b, const char *fmt, ...) __attribute__((format(
 int pxd_stats_quote(struct px_buf *b, const char *s);
 /* pxd_stats_codecs: ,"codec":{...} of the codecs that were used. pxd_stats_link: a link as pacxctl shows it. */
 void pxd_stats_codecs(struct px_buf *b, const struct pxd_counters *c);
-void pxd_stats_link(struct px_buf *b, const struct pxd *d, int from, int to, const struct pxd_path_view *v,
-	const struct pxd_counters *c, double rate);
+void pxd_stats_link(struct px_buf *b, const struct pxd_node *d, int from, int to,
+	const struct pxd_path_view *v, const struct pxd_counters *c, double rate);
 /* pxd_stats_send: write the report json[0..n). 0 or PX_EIO, PX_EINVAL (name too long). */
 int pxd_stats_send(int fd, const char *site, const char *role, const char *kind, const char *json, size_t n);
 

@@ -100,7 +100,7 @@ class Job:
         except subprocess.TimeoutExpired:
             raise AssertionError(f"{self.names[i]} did not end within {seconds} s:\n{self.text(i)}") from None
 
-    def wait_text(self, i, what, seconds=20):
+    def wait_text(self, i, what, seconds=40):
         """Until the output of site i contains `what`."""
         end = time.monotonic() + seconds
         while what not in self.text(i):

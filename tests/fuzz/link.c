@@ -11,6 +11,7 @@
 #include "conn.h"
 #include "quiet.h"
 #include "err.h"
+#include "frame_check.h"
 #include "fuzz.h"
 #include "in_send.h"
 #include "out_flow.h"
@@ -129,7 +130,7 @@ size_t pxd_conn_busy(const struct pxd_conn *c)
 }
 
 /* Nobody dials here. */
-int pxd_dial_init(struct pxd_dial *dial, struct pxd *d, const struct px_preamble *pre)
+int pxd_dial_init(struct pxd_dial *dial, struct pxd_node *d, const struct px_preamble *pre)
 {
 	dial->d = d;
 	dial->pre = *pre;
@@ -168,7 +169,7 @@ int pxd_unpack(struct pxd_unpack *u)
 	return PX_OK;
 }
 
-void pxd_fail(struct pxd *d, int code, const char *fmt, ...)
+void pxd_fail(struct pxd_node *d, int code, const char *fmt, ...)
 {
 	MUST(fmt && code > -1000000);
 	d->failed = true;
@@ -197,11 +198,37 @@ static struct pxd_in_path *path_of(void *owner, int site, int via)
 	return site == 1 && via == 0 ? &reader : NULL;
 }
 
-static void ended(void *owner, struct pxd_in_path *p)
+static int msg(void *owner, struct pxd_in_path *p, struct pxd_envelope *e, struct px_frame *f, int rank)
+{
+	(void)owner, (void)p;
+	return pxd_sends_msg(&sends, e, f, rank);
+}
+
+static int seg(void *owner, struct pxd_in_path *p, const struct px_frame *f, struct pxd_seg *s, int rank)
 {
 	(void)owner;
-	MUST(p->byes > 0);
+	return pxd_sends_seg(&sends, p, f, s, rank);
 }
+
+static void again(void *owner, struct pxd_in_path *p)
+{
+	(void)owner;
+	pxd_sends_pull_again(&sends, p);
+}
+
+static void tick(void *owner)
+{
+	(void)owner;
+	pxd_sends_tick(&sends);
+}
+
+static void ended(void *owner)
+{
+	(void)owner;
+	MUST(reader.byes > 0);
+}
+
+static const struct pxd_in_ops ops = { msg, seg, again, tick, ended };
 
 static void up(void *owner, struct pxd_path *l, const struct px_hello *h)
 {
@@ -242,28 +269,29 @@ static void world_open(bool plain)
 		px_n.Test = fake_test;
 		px_n.Get_count = fake_count;
 		/* The loop is used again: it is empty between two inputs. */
-		MUST(uv_loop_init(&d.loop) == 0);
-		d.loop.data = &d;
+		MUST(uv_loop_init(&d.node.loop) == 0);
+		d.node.loop.data = &d.node;
 		d.map.nranks = RANKS;
 		d.map.native_of = native;
 	}
-	d.failed = false;
+	d.node.failed = false;
 	memset(&reader, 0, sizeof reader);
 	memset(&writer, 0, sizeof writer);
 	memset(&sends, 0, sizeof sends);
 	memset(&flow, 0, sizeof flow);
 	memset(fin_said, 0, sizeof fin_said);
-	d.hosts = hosts[plain];
+	d.node.hosts = hosts[plain];
 	next_msg = 0;
 	budget = 0;
 	room = busy = 0;
 	MUST(pxd_sends_init(&sends, &d) == 0 && pxd_out_flow_init(&flow, &d) == 0);
 	sends.path_of = path_of;
-	reader.ended = ended;
-	MUST(pxd_in_path_open(&reader, &d, &sends, 1, 0, window) == 0);
+	reader.ops = &ops;
+	reader.segs = &sends.segs;
+	MUST(pxd_in_path_open(&reader, &d.node, 1, 0, window) == 0);
 	writer.frame = frame_back;
 	writer.up = up;
-	MUST(pxd_path_open(&writer, &d, 1, 0, PX_SEG_MAX) == 0);
+	MUST(pxd_path_open(&writer, &d.node, 1, 0, PX_SEG_MAX) == 0);
 	for (int r = 0; r < RANKS; r++)
 		flow.dest[RANKS + r].path = &writer;
 }
@@ -272,7 +300,7 @@ static void world_close(void)
 {
 	pxd_in_path_close(&reader);
 	pxd_path_close(&writer);
-	MUST(uv_run(&d.loop, UV_RUN_DEFAULT) == 0);
+	MUST(uv_run(&d.node.loop, UV_RUN_DEFAULT) == 0);
 	pxd_in_path_free(&reader);
 	pxd_path_free(&writer);
 	pxd_sends_fini(&sends);
@@ -299,20 +327,20 @@ static void check(void)
 			c->arrived[PXD_CREDIT_RESERVE] - c->freed[PXD_CREDIT_RESERVE];
 		MUST(flow.nasks[r] <= PXD_PULLS * RANKS + 64);
 	}
-	MUST(d.failed || sends.segs.used_bytes <= data);
+	MUST(d.node.failed || sends.segs.used_bytes <= data);
 	for (int i = 0; i < writer.nstreams; i++) {
 		const struct pxd_stream *s = writer.stream[i];
 
 		MUST(s->acked <= s->seq && s->acked <= pxd_outq_sent(&s->q, s->seq));
 	}
-	while (ngraves > 0 && !d.failed)
+	while (ngraves > 0 && !d.node.failed)
 		free(grave[--ngraves]);
 }
 
 /* Give n bytes to the owner of c, in pieces, as a socket would. */
 static void feed(struct pxd_conn *c, const uint8_t *data, size_t n, size_t piece)
 {
-	while (n > 0 && !c->closing && !d.failed) {
+	while (n > 0 && !c->closing && !d.node.failed) {
 		size_t k = 0, most = n < piece ? n : piece;
 		uint8_t *base = NULL;
 
@@ -514,7 +542,7 @@ static void rank_sends(void)
 	if (rc == 0 && f.seg && f.total > PX_MIDDLE_MAX)
 		rc = pxd_out_flow_long(&flow, &f, (int)f.src);
 	if (rc < 0)
-		d.failed = true;
+		d.node.failed = true;
 }
 
 static void rank_pulls(void)
@@ -529,7 +557,7 @@ static void rank_pulls(void)
 	if (!f.seg || fin_said[rank])
 		return;
 	if (pxd_sends_pull(&sends, &f, rank) < 0)
-		d.failed = true;
+		d.node.failed = true;
 }
 
 static void rank_finishes(void)
@@ -551,9 +579,9 @@ static void turn(void)
 	pxd_sends_poll(&sends);
 	pxd_sends_tick(&sends);
 	pxd_out_flow_poll(&flow);
-	if (!d.failed)
+	if (!d.node.failed)
 		pxd_path_flush(&writer);
-	if (!d.failed && writer.bye_wanted)
+	if (!d.node.failed && writer.bye_wanted)
 		pxd_path_done(&writer);
 }
 
@@ -565,7 +593,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	left = len;
 	plain = arg() & 1;
 	world_open(plain);
-	while (left > 0 && !d.failed) {
+	while (left > 0 && !d.node.failed) {
 		unsigned op = arg();
 
 		switch (op % 12) {
