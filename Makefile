@@ -7,7 +7,7 @@
 #   make bench-link      figures of links, loopback and emulated wide area (root); PART=3 or 1,2: some of them (tests/bench/link.py)
 #   make bench-codec     ratio and speed of the codecs on kinds of data
 #   make lint            clang-format, clang-tidy, cppcheck, floors, documents against code, man pages
-#   make fuzz T=frame SECS=60   one fuzz target (frame hello world preamble parser hostfile codec via probing tls link) under clang's
+#   make fuzz T=frame SECS=60   one fuzz target (frame hello world preamble parser hostfile codec predict via probing tls link) under clang's
 #                        sanitizers, for so long, or with RUNS=10000000 so many inputs
 #   make install PREFIX=/usr/local DESTDIR=
 #   make clean
@@ -177,16 +177,19 @@ USES_tls = $(call in,net,tls key proof)
 USES_proof = $(call in,net,proof key)
 USES_crowd = $(call in,net,crowd)
 USES_outq = $(call in,link,outq link_seg)
-USES_link = $(call in,link,link link_in link_back link_rate link_seg outq stream_life auto_codec codec) \
+USES_predict = $(call in,link,predict seg_code codec forecast)
+USES_history = $(call in,link,history link_seg)
+USES_link = $(call in,link,link link_in link_back link_rate link_seg outq stream_life auto_codec codec \
+	seg_in seg_code predict forecast history) \
 	$(call in,pacxd,in_send out_flow) $(call in,net,tcp_state frame_check)
-$(foreach t,codec auto_codec via status key tls proof crowd outq,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
+$(foreach t,codec auto_codec predict history via status key tls proof crowd outq,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
 
 $(B)/tests/%: $(B)/obj/plain/tests/unit/%.o $(FLOORS)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(YAML) $(CODECS) $(UV) $(SSL) -lm -pthread
-$(B)/tests/decode: $(B)/obj/plain/tests/wire/decode.o $(FLOORS)
+$(B)/tests/decode: $(B)/obj/plain/tests/wire/decode.o $(call plain,$(USES_predict)) $(FLOORS)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(YAML) -pthread
+	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(YAML) $(CODECS) -pthread
 $(B)/tests/replay_%: $(B)/obj/plain/tests/fuzz/%.o $(B)/obj/plain/tests/fuzz/replay.o $(FLOORS)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(YAML) $(CODECS) $(SSL) -pthread

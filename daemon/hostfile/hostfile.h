@@ -84,11 +84,19 @@ enum pxd_compress {
 	PXD_COMPRESS_ZSTD
 };
 
+/* Are segments predicted from earlier ones before they are compressed? */
+enum pxd_prediction {
+	PXD_PREDICTION_AUTO = 0, /* where the wire is slow enough */
+	PXD_PREDICTION_NONE,
+	PXD_PREDICTION_ALWAYS
+};
+
 /* How a link works; both directions of a pair of sites have the same options. */
 struct pxd_link_opts {
 	int streams;                /* TCP connections per gateway, 0 = auto */
 	enum pxd_compress compress; /* default auto */
 	int compress_level;         /* 0 = the codec's default */
+	enum pxd_prediction predict; /* only with compress: auto */
 	bool plain;                 /* security: none */
 	char *congestion;           /* TCP congestion control, NULL = the system's */
 	int source_port;            /* first local port of outgoing connections, 0 = any */

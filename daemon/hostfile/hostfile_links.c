@@ -25,6 +25,7 @@ enum {
 	RECONNECT = 1 << 10,
 	LATENCY = 1 << 11,
 	RATE = 1 << 12,
+	PREDICT = 1 << 13,
 };
 
 static const struct pxd_link_opts built_in = {
@@ -116,6 +117,26 @@ static int link_compress(struct pxd_reader *r, const struct pxd_node *v, void *o
 
 	l->written |= COMPRESS;
 	return rc < 0 ? rc : pxd_value_compress(r->t, v->at, v->text, &l->o.compress, &l->o.compress_level);
+}
+
+static int link_predict(struct pxd_reader *r, const struct pxd_node *v, void *object)
+{
+	static const char *const names[] = { "auto", "none", "always" };
+	static const char expected[] = "auto, none or always";
+	struct pxd_link *l = object;
+	char show[PXD_SHOW];
+	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, expected);
+
+	if (rc < 0)
+		return rc;
+	l->written |= PREDICT;
+	for (int i = 0; i < 3; i++) {
+		if (strcmp(v->text, names[i]) == 0) {
+			l->o.predict = (enum pxd_prediction)i;
+			return 0;
+		}
+	}
+	return pxd_text_fail(r->t, v->at, expected, "%s", pxd_text_show(v->text, show));
 }
 
 static int link_security(struct pxd_reader *r, const struct pxd_node *v, void *object)
@@ -288,6 +309,7 @@ static const struct pxd_key link_keys[] = {
 	{ "default", false, link_default },
 	{ "streams", false, link_streams },
 	{ "compress", false, link_compress },
+	{ "predict", false, link_predict },
 	{ "security", false, link_security },
 	{ "tcp", false, link_tcp },
 	{ "dial", false, link_dial },
@@ -393,6 +415,8 @@ static bool opts_inherit(struct pxd_link_opts *o, unsigned written, const struct
 		o->compress = from->compress;
 		o->compress_level = from->compress_level;
 	}
+	if (!(written & PREDICT))
+		o->predict = from->predict;
 	if (!(written & SECURITY))
 		o->plain = from->plain;
 	if (!(written & CONGESTION))

@@ -119,6 +119,11 @@ static void put_opts(struct plan *p, const struct pxd_hosts *h, const struct pxd
 		put(p, ", streams: auto");
 	if (o->compress != base->compress || o->compress_level != base->compress_level)
 		put_compress(p, o);
+	if (o->predict != base->predict)
+		put(p, ", predict: %s",
+			o->predict == PXD_PREDICTION_AUTO   ? "auto"
+			: o->predict == PXD_PREDICTION_NONE ? "none"
+							    : "always");
 	if (o->plain != base->plain)
 		put(p, ", security: %s", o->plain ? "none" : "tls");
 	if (differ(o->congestion, base->congestion) || o->source_port != base->source_port) {

@@ -66,7 +66,7 @@ struct class
 struct pxd_auto {
 	enum pxd_compress mode;
 	int level;
-	struct class class[CLASSES];
+	struct class class[CLASSES], predicted[CLASSES];
 	double saved;  /* ns that may be lost */
 	double rate;   /* bytes/ns, at the last choice */
 	double hidden; /* ns that the queue hid then */
@@ -83,7 +83,7 @@ struct pxd_auto *pxd_auto_new(const struct pxd_link_opts *o)
 	a->mode = o->compress;
 	a->level = o->compress_level;
 	for (int k = 0; k < CLASSES; k++)
-		a->class[k].pause_next = 1;
+		a->class[k].pause_next = a->predicted[k].pause_next = 1;
 	return a;
 }
 
@@ -97,9 +97,13 @@ uint64_t pxd_auto_samples(const struct pxd_auto *a)
 	return a->samples;
 }
 
-static struct class *class_of(struct pxd_auto *a, unsigned elem)
+static struct class *class_of(struct pxd_auto *a, unsigned elem, bool predicted)
 {
-	return &a->class[elem == 2 ? 1 : elem == 4 ? 2 : elem == 8 ? 3 : elem == 16 ? 4 : 0];
+	return (predicted ? a->predicted : a->class) + (elem == 2           ? 1
+							       : elem == 4  ? 2
+							       : elem == 8  ? 3
+							       : elem == 16 ? 4
+									    : 0);
 }
 
 static int with_shuffle(int codec, unsigned elem)
@@ -185,18 +189,50 @@ static int trial(
 	return found;
 }
 
-static struct pxd_choice choose_auto(struct pxd_auto *a, struct pxd_codec *c, const uint8_t *in, size_t n,
-	unsigned elem, double queued, bool cores_free)
+/* The codec that is fastest, or worth a trial. */
+static struct pxd_choice pick_codec(
+	struct pxd_auto *a, struct class *k, double n, double w, double hidden, unsigned elem)
 {
-	static const struct pxd_choice plain = { PXD_CODEC_NONE, 0 };
-	struct class *k = class_of(a, elem);
-	double w = (double)n / a->rate, best = w, hidden = cores_free ? queued / a->rate : 0;
-	size_t len = n < SAMPLE ? n : SAMPLE;
+	double best = w;
 	int pick = -1, other;
 
+	for (int i = 0; i < CANDIDATES; i++) {
+		double v = cost(n, w, k->cell[i].ratio, speed_of(k, i), hidden);
+
+		if (v < best * (pick < 0 ? GAIN : 1) && (a->saved >= 0 || v < 0.8 * w)) {
+			best = v;
+			pick = i;
+		}
+	}
+	other = trial(a, k, n, w, hidden, best);
+	if (other >= 0) {
+		k->cell[other].trying = true;
+		pick = other;
+	}
+	if (pick < 0)
+		return (struct pxd_choice){ PXD_CODEC_NONE, 0, false };
+	a->hidden = hidden;
+	return (struct pxd_choice){ with_shuffle(candidates[pick].codec, elem), candidates[pick].level,
+		false };
+}
+
+static void save(struct pxd_auto *a, double w)
+{
 	a->saved += SAVE * w;
 	if (a->saved > SAVE_MAX_NS)
 		a->saved = SAVE_MAX_NS;
+}
+
+static struct pxd_choice choose_auto(struct pxd_auto *a, struct pxd_codec *c, const uint8_t *in, size_t n,
+	unsigned elem, double queued, bool cores_free)
+{
+	static const struct pxd_choice plain = { PXD_CODEC_NONE, 0, false };
+	struct class *k = class_of(a, elem, false);
+	double w = (double)n / a->rate, hidden = cores_free ? queued / a->rate : 0;
+	size_t len = n < SAMPLE ? n : SAMPLE;
+	struct pxd_choice ch;
+
+	save(a, w);
 	k->seq++;
 	if (k->pause > 0) {
 		k->pause--;
@@ -213,33 +249,16 @@ static struct pxd_choice choose_auto(struct pxd_auto *a, struct pxd_codec *c, co
 			return plain;
 		}
 	}
-	for (int i = 0; i < CANDIDATES; i++) {
-		double v = cost((double)n, w, k->cell[i].ratio, speed_of(k, i), hidden);
-
-		if (v < best * (pick < 0 ? GAIN : 1) && (a->saved >= 0 || v < 0.8 * w)) {
-			best = v;
-			pick = i;
-		}
-	}
-	other = trial(a, k, (double)n, w, hidden, best);
-	if (other >= 0) {
-		k->cell[other].trying = true;
-		pick = other;
-	}
-	if (pick < 0) {
-		k->plain_run++;
-		return plain;
-	}
-	a->hidden = hidden;
-	k->plain_run = 0;
-	return (struct pxd_choice){ with_shuffle(candidates[pick].codec, elem), candidates[pick].level };
+	ch = pick_codec(a, k, (double)n, w, hidden, elem);
+	k->plain_run = ch.codec ? 0 : k->plain_run + 1;
+	return ch;
 }
 
 /* `compress:` names a codec: it is used unless the data does not shrink. */
 static struct pxd_choice choose_fixed(struct pxd_auto *a, unsigned elem)
 {
-	struct class *k = class_of(a, elem);
-	struct pxd_choice ch = { PXD_CODEC_NONE, 0 };
+	struct class *k = class_of(a, elem, false);
+	struct pxd_choice ch = { PXD_CODEC_NONE, 0, false };
 
 	if (k->pause > 0) {
 		k->pause--;
@@ -256,7 +275,7 @@ static struct pxd_choice choose_fixed(struct pxd_auto *a, unsigned elem)
 struct pxd_choice pxd_auto_choose(struct pxd_auto *a, struct pxd_codec *c, const uint8_t *in, size_t n,
 	unsigned elem, double rate, size_t queued, bool cores_free)
 {
-	struct pxd_choice plain = { PXD_CODEC_NONE, 0 };
+	struct pxd_choice plain = { PXD_CODEC_NONE, 0, false };
 
 	if (a->mode == PXD_COMPRESS_NONE || n < SEGMENT_MIN)
 		return plain;
@@ -266,6 +285,31 @@ struct pxd_choice pxd_auto_choose(struct pxd_auto *a, struct pxd_codec *c, const
 		return plain;
 	a->rate = rate / 1e9;
 	return choose_auto(a, c, in, n, elem, (double)queued, cores_free);
+}
+
+struct pxd_choice pxd_auto_choose_known(struct pxd_auto *a, double ratio, size_t n, unsigned elem,
+	double rate, size_t queued, bool cores_free)
+{
+	struct pxd_choice ch = { PXD_CODEC_NONE, 0, false };
+	struct class *k = class_of(a, elem, true);
+	double w;
+
+	if (a->mode != PXD_COMPRESS_AUTO) {
+		ch = choose_fixed(a, elem);
+	} else if (rate > 0) {
+		a->rate = rate / 1e9;
+		w = (double)n / a->rate;
+		save(a, w);
+		k->seq++;
+		k->known = true; /* anew for each flow; what is learnt is the speed */
+		for (int i = 0; i < CANDIDATES; i++) {
+			k->cell[i].ratio = i == LZ4 ? 1 : ratio * candidates[i].ratio;
+			k->cell[i].exact = false;
+		}
+		ch = pick_codec(a, k, (double)n, w, cores_free ? (double)queued / a->rate : 0, elem);
+	}
+	ch.predicted = ch.codec != PXD_CODEC_NONE;
+	return ch;
 }
 
 static void learn_cell(struct pxd_auto *a, struct class *k, struct cell *l, double n, double m, double ns)
@@ -297,7 +341,7 @@ static void learn_cell(struct pxd_auto *a, struct class *k, struct cell *l, doub
 
 void pxd_auto_learn(struct pxd_auto *a, struct pxd_choice ch, unsigned elem, size_t n, size_t m, uint64_t ns)
 {
-	struct class *k = class_of(a, elem);
+	struct class *k = class_of(a, elem, ch.predicted);
 	bool poor = m == 0 || (double)m > POOR * (double)n;
 
 	if (n == 0 || ch.codec == PXD_CODEC_NONE)
@@ -319,6 +363,8 @@ void pxd_auto_learn(struct pxd_auto *a, struct pxd_choice ch, unsigned elem, siz
 			return;
 		}
 	}
+	if (ch.predicted)
+		return; /* how long to leave it alone is up to the forecast */
 	if (poor) {
 		pause_begin(k);
 	} else {

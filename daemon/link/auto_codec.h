@@ -20,6 +20,7 @@ struct pxd_auto; /* opaque */
 struct pxd_choice {
 	int codec; /* PXD_CODEC_..., 0 = plain */
 	int level;
+	bool predicted; /* what is compressed has been predicted: its ratio was known */
 };
 
 struct pxd_auto *pxd_auto_new(const struct pxd_link_opts *o);
@@ -28,6 +29,9 @@ void pxd_auto_free(struct pxd_auto *a);
  * queued: bytes waiting for the wire; cores_free: a core is idle for compressing. in may be sampled (codec c is used for it). */
 struct pxd_choice pxd_auto_choose(struct pxd_auto *a, struct pxd_codec *c, const uint8_t *in, size_t n,
 	unsigned elem, double rate, size_t queued, bool cores_free);
+/* pxd_auto_choose_known: the same for a segment that has been predicted, so that zstd:1 with shuffling makes `ratio` of it. */
+struct pxd_choice pxd_auto_choose_known(struct pxd_auto *a, double ratio, size_t n, unsigned elem,
+	double rate, size_t queued, bool cores_free);
 /* pxd_auto_learn: to be called once for every choice that was not plain. A segment was compressed: n bytes became m (m = 0: it did not shrink) in ns of processor time. */
 void pxd_auto_learn(struct pxd_auto *a, struct pxd_choice ch, unsigned elem, size_t n, size_t m, uint64_t ns);
 /* pxd_auto_samples: how often data has been sampled so far. */

@@ -217,20 +217,45 @@ int pxd_path_put(struct pxd_path *l, const struct px_frame *f, const uint8_t *bo
 	return pxd_outq_put(&s->q, s->seq, head, body, (size_t)f->body);
 }
 
-int pxd_path_put_seg(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, bool ahead)
+static struct pxd_stream *shortest(const struct pxd_path *l)
 {
 	struct pxd_stream *best = l->stream[0];
-	uint8_t head[PX_FRAME_SIZE];
 
-	for (int i = 1; i < l->use && !ahead; i++) {
+	for (int i = 1; i < l->use; i++) {
 		struct pxd_stream *s = l->stream[i];
 
 		if (s->life.state == PXD_LINK_UP &&
 			(best->life.state != PXD_LINK_UP || s->q.unsent < best->q.unsent))
 			best = s;
 	}
-	header_make(best, f, seg->data, head);
-	return pxd_outq_put_seg(&best->q, best->seq, head, seg);
+	return best;
+}
+
+int pxd_path_put_seg(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, bool ahead)
+{
+	struct pxd_stream *s = ahead ? l->stream[0] : shortest(l);
+	uint8_t head[PX_FRAME_SIZE];
+
+	header_make(s, f, seg->data, head);
+	return pxd_outq_put_seg(&s->q, s->seq, head, seg);
+}
+
+int pxd_path_put_kept(
+	struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, struct pxd_seg *plain, int stream)
+{
+	struct pxd_stream *s = stream < 0 ? shortest(l) : l->stream[stream];
+	struct px_frame g = *f;
+	uint8_t head[PX_FRAME_SIZE];
+	struct pxd_kept *k;
+	int rc;
+
+	header_make(s, f, seg->data, head);
+	g.seq = s->seq;
+	rc = pxd_history_keep(&s->history, &g, plain, &k);
+	if (rc == 0)
+		return pxd_outq_put_seg(&s->q, s->seq, head, seg);
+	pxd_seg_put(seg);
+	return rc;
 }
 
 void pxd_path_flush(struct pxd_path *l)
@@ -342,9 +367,11 @@ void pxd_path_free(struct pxd_path *l)
 {
 	for (int i = 0; i < l->nstreams; i++) {
 		pxd_outq_fini(&l->stream[i]->q);
+		pxd_history_fini(&l->stream[i]->history);
 		free(l->stream[i]);
 	}
 	pxd_auto_free(l->choose);
+	pxd_forecast_free(l->forecast);
 }
 
 /* Handshakes. */
@@ -426,7 +453,13 @@ static int stream_add(struct pxd_path *l)
 	s->index = l->nstreams;
 	pxd_life_init(&s->life, l->opts->reconnect_ms, 0);
 	pxd_outq_init(&s->q);
+	if (pxd_history_init(&s->history, pxd_history_share(l->d->hosts, l->d->self, l->peer, s->index)) <
+		0) {
+		free(s);
+		return PX_ENOMEM;
+	}
 	if (pxd_dial_init(&s->dial, l->d, &pre) < 0) {
+		pxd_history_fini(&s->history);
 		free(s);
 		return PX_EINVAL;
 	}
@@ -521,6 +554,8 @@ int pxd_path_open(struct pxd_path *l, struct pxd_node *d, int peer, int gateway,
 	l->session |= 1; /* 0 means none */
 	if (l->opts->compress != PXD_COMPRESS_NONE)
 		l->choose = pxd_auto_new(l->opts);
+	if (pxd_history_share(d->hosts, d->self, peer, 0) > 0)
+		l->forecast = pxd_forecast_new();
 	l->use = l->opts->streams > 0 ? l->opts->streams : 1;
 	while (rc == 0 && l->nstreams < l->use)
 		rc = stream_add(l);

@@ -11,7 +11,9 @@
 
 #include "auto_codec.h"
 #include "conn_dial.h"
+#include "forecast.h"
 #include "frame.h"
+#include "history.h"
 #include "link_seg.h"
 #include "outq.h"
 #include "node.h"
@@ -39,6 +41,9 @@ struct pxd_counters {
 	struct {
 		uint64_t segments, in, out, ns; /* payload bytes, encoded bytes, processor time */
 	} codec[2 * PXD_CODEC_KINDS];           /* 2 * kind + shuffled */
+	struct {
+		uint64_t segments, in, out; /* of those: predicted before */
+	} predicted[PXD_PREDICT_KINDS];
 };
 /* pxd_codec_slot: index into codec[]. */
 static inline unsigned pxd_codec_slot(int codec)
@@ -72,6 +77,7 @@ struct pxd_stream {
 	struct pxd_dial dial;
 	bool dials; /* otherwise the peer does */
 	struct pxd_outq q;
+	struct pxd_history history;
 	uint64_t seq, acked;     /* numbers of the last frame put, and of the last acknowledged */
 	struct px_parser parser; /* of what the reader sends back */
 	uint32_t crc;            /* of that frame so far */
@@ -101,7 +107,8 @@ struct pxd_path {
 	void *owner;
 	/* Compression (pack.c). */
 	struct pxd_auto *choose;
-	unsigned packing; /* segments with a worker */
+	struct pxd_forecast *forecast; /* NULL: nothing is predicted on this path */
+	unsigned packing;              /* segments with a worker */
 	size_t packing_bytes;
 	/* Rate of a full link, and the number of streams. */
 	double rate; /* bytes/s, 0 = not known */
@@ -121,6 +128,10 @@ int pxd_path_put(struct pxd_path *l, const struct px_frame *f, const uint8_t *bo
 /* pxd_path_put_seg: the same for a SEG frame on any stream; its body is seg, which is taken over. ahead: on
  * stream 0, in front of its announcement. */
 int pxd_path_put_seg(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, bool ahead);
+/* pxd_path_put_kept: the same for one that both ends remember (KEEP): plain is what seg decodes to, perhaps seg itself, and stays the
+ * caller's. stream: which one, -1 = any. */
+int pxd_path_put_kept(
+	struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, struct pxd_seg *plain, int stream);
 void pxd_path_flush(struct pxd_path *l);
 /* pxd_path_room: may new segments be fetched for this link? pxd_path_room_msg: may envelopes? */
 bool pxd_path_room(const struct pxd_path *l);

@@ -16,8 +16,8 @@
 #include "err.h"
 #include "frame_check.h"
 #include "link_back.h"
-#include "pack.h"
 #include "quiet.h"
+#include "seg_in.h"
 #include "stream_life.h"
 #include "wait.h"
 
@@ -69,12 +69,6 @@ static void no_memory(struct pxd_in_stream *s)
 		pxd_site_name(s->path->d, s->path->site));
 }
 
-/* Length of the segment of f when it is not encoded. */
-static uint32_t plain_len(const struct px_frame *f)
-{
-	return f->total - f->offset < f->seg ? (uint32_t)(f->total - f->offset) : f->seg;
-}
-
 /* Memory is bounded because nobody sends more than he was granted. It counts from the header on: each stream may have begun a
  * frame. What stays incomplete gives it back (uncharge). */
 static bool charge(struct pxd_in_stream *s, const struct px_frame *f)
@@ -86,7 +80,7 @@ static bool charge(struct pxd_in_stream *s, const struct px_frame *f)
 
 	if (f->type == PX_F_ACK)
 		return true;
-	s->charge = f->type == PX_F_MSG ? px_msg_charge(f->body) : px_seg_charge(plain_len(f));
+	s->charge = f->type == PX_F_MSG ? px_msg_charge(f->body) : px_seg_charge(pxd_seg_plain(f));
 	if (c->arrived[k] + s->charge > c->granted[k])
 		return false;
 	c->arrived[k] += s->charge;
@@ -172,67 +166,6 @@ static void on_abort(struct pxd_in_stream *s, const struct px_frame *f)
 		text[0] ? text : "no reason given");
 }
 
-static void seg_done(struct pxd_in_path *p, const struct px_frame *f, struct pxd_seg *seg)
-{
-	int rc = p->ops->seg(p->owner, p, f, seg, local_rank(p->d, f));
-
-	if (rc == PX_EPROTO)
-		pxd_fail(p->d, PXD_EXIT_PROTOCOL,
-			"site %s broke the protocol: a segment that contradicts another one",
-			pxd_site_name(p->d, p->site));
-	else if (rc < 0)
-		pxd_fail(p->d, PXD_EXIT_INTERNAL, "cannot hand a message of site %s to its rank: %s",
-			pxd_site_name(p->d, p->site), px_strerror(rc));
-}
-
-static void on_unpacked(struct pxd_unpack *u)
-{
-	struct pxd_in_path *p = u->owner;
-	unsigned slot = pxd_codec_slot(u->f.codec);
-
-	p->unpacking--;
-	if (u->rc < 0 && !p->d->failed)
-		pxd_fail(p->d, PXD_EXIT_PROTOCOL,
-			"site %s sent a compressed segment (%s) that does not decompress",
-			pxd_site_name(p->d, p->site), pxd_codec_name(u->f.codec));
-	if (u->rc < 0 || p->closed) {
-		pxd_seg_put(u->out);
-		return;
-	}
-	p->count.codec[slot].segments++;
-	p->count.codec[slot].in += u->f.body;
-	p->count.codec[slot].out += u->out->len;
-	p->count.codec[slot].ns += u->ns;
-	seg_done(p, &u->f, u->out);
-}
-
-static void seg_take(struct pxd_in_path *p, const struct px_frame *f, struct pxd_seg *seg)
-{
-	struct pxd_unpack *u;
-
-	if (f->codec == 0) {
-		seg_done(p, f, seg);
-		return;
-	}
-	u = calloc(1, sizeof *u);
-	if (u)
-		u->out = pxd_seg_take(p->segs, plain_len(f));
-	if (!u || !u->out) {
-		free(u);
-		pxd_seg_put(seg);
-		pxd_fail(p->d, PXD_EXIT_INTERNAL, "out of memory for a compressed segment");
-		return;
-	}
-	u->d = p->d;
-	u->f = *f;
-	u->in = seg;
-	u->done = on_unpacked;
-	u->owner = p;
-	p->unpacking++;
-	if (pxd_unpack(u) < 0)
-		pxd_fail(p->d, PXD_EXIT_INTERNAL, "no worker for a compressed segment");
-}
-
 static void msg_take(struct pxd_in_path *p, struct px_frame *f, struct pxd_envelope *e)
 {
 	int rank = local_rank(p->d, f), rc;
@@ -303,7 +236,7 @@ static const char *on_end(struct pxd_in_stream *s)
 		msg_take(p, f, e);
 		break;
 	case PX_F_SEG:
-		seg_take(p, f, seg);
+		pxd_seg_in(s, f, seg);
 		break;
 	case PX_F_BYE:
 		p->byes++;
@@ -419,11 +352,17 @@ static struct pxd_in_stream *stream_get(struct pxd_in_path *p, int stream)
 
 		if (!s)
 			return NULL;
+		if (pxd_history_init(&s->history,
+			    pxd_history_share(p->d->hosts, p->site, p->d->self, p->nstreams)) < 0) {
+			free(s);
+			return NULL;
+		}
 		s->path = p;
 		s->index = p->nstreams;
 		pxd_life_init(&s->life, p->opts->reconnect_ms, LATE_MS);
 		s->dials = pxd_hosts_dials(p->d->hosts, p->d->self, p->site, p->d->self);
 		if (s->dials && pxd_dial_init(&s->dial, p->d, &pre) < 0) {
+			pxd_history_fini(&s->history);
 			free(s);
 			return NULL;
 		}
@@ -573,8 +512,10 @@ void pxd_in_path_close(struct pxd_in_path *p)
 
 void pxd_in_path_free(struct pxd_in_path *p)
 {
-	for (int i = 0; i < p->nstreams; i++)
+	for (int i = 0; i < p->nstreams; i++) {
+		pxd_history_fini(&p->stream[i]->history);
 		free(p->stream[i]);
+	}
 	free(p->credit);
 }
 

@@ -54,6 +54,7 @@ struct pxd_in_stream {
 	struct pxd_dial dial;
 	bool dials;
 	struct px_parser parser;
+	struct pxd_history history;
 	uint64_t seq, acked; /* last frame taken over, last one acknowledged */
 	uint64_t unacked;    /* bytes */
 	bool bulk;           /* the last frame was a segment */

@@ -37,10 +37,17 @@ struct pxd_seg *pxd_seg_take(struct pxd_segs *pool, uint32_t len)
 		}
 	}
 	s->next = NULL;
+	s->holders = 1;
 	s->len = len;
 	pool->used_bytes += s->cap;
 	if (pool->used_bytes > pool->peak_bytes)
 		pool->peak_bytes = pool->used_bytes;
+	return s;
+}
+
+struct pxd_seg *pxd_seg_hold(struct pxd_seg *s)
+{
+	s->holders++;
 	return s;
 }
 
@@ -49,7 +56,7 @@ void pxd_seg_put(struct pxd_seg *s)
 	struct pxd_segs *pool = s ? s->pool : NULL;
 	unsigned c;
 
-	if (!s)
+	if (!s || --s->holders > 0)
 		return;
 	c = class_of(s->cap);
 	pool->used_bytes -= s->cap;

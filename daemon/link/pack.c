@@ -6,7 +6,20 @@
 #include <time.h>
 
 #include "err.h"
+#include "seg_code.h"
 #include "wait.h"
+
+/* Prediction is for wires so slow that nothing it does can hold them up: one core predicts and compresses several times as much. */
+#define THIN 25e6 /* bytes/s */
+
+#define SEGMENT_MIN 1024 /* shorter ones are not predicted */
+
+/* What a segment may refer to: of which stream, held. */
+struct refs {
+	int stream; /* -1 = of none */
+	int n;
+	struct pxd_kept *ref[PXD_PREDICT_REFS];
+};
 
 struct job {
 	uv_work_t work;
@@ -14,18 +27,28 @@ struct job {
 	struct px_frame f;
 	struct pxd_seg *in, *out;
 	struct pxd_choice ch;
+	struct pxd_predictor pred; /* if ch.predicted */
+	struct refs refs;
+	uint64_t flow;
 	size_t n; /* encoded length, 0 = did not shrink */
 	uint64_t ns;
 };
 
-/* One codec context per thread. The worker threads live as long as the process. */
-static struct pxd_codec *mine(void)
-{
-	static _Thread_local struct pxd_codec *c;
+/* What a thread works with. The worker threads live as long as the process. */
+struct tools {
+	struct pxd_codec *codec;
+	uint8_t *scratch;
+};
 
-	if (!c)
-		c = pxd_codec_new();
-	return c;
+static struct tools *mine(void)
+{
+	static _Thread_local struct tools t;
+
+	if (!t.codec)
+		t.codec = pxd_codec_new();
+	if (!t.scratch)
+		t.scratch = malloc(PX_SEG_MAX);
+	return t.codec && t.scratch ? &t : NULL;
 }
 
 static uint64_t thread_ns(void)
@@ -36,57 +59,106 @@ static uint64_t thread_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+static void bytes_of(struct pxd_kept *const *ref, const uint8_t **bytes)
+{
+	for (int i = 0; i < PXD_PREDICT_REFS; i++)
+		bytes[i] = ref[i] ? ref[i]->seg->data : NULL;
+}
+
+/* Writing. */
+
 static void on_work(uv_work_t *w)
 {
 	struct job *j = w->data;
+	const uint8_t *ref[PXD_PREDICT_REFS];
 	uint64_t t = thread_ns();
-	struct pxd_codec *c = mine();
+	struct tools *m = mine();
 
-	if (c)
-		j->n = pxd_codec_pack(c, j->ch.codec, j->ch.level, j->f.elem, j->in->data, j->in->len,
+	bytes_of(j->refs.ref, ref);
+	if (m)
+		j->n = pxd_seg_encode(m->codec, j->ch.codec, j->ch.level, j->f.elem,
+			j->ch.predicted ? &j->pred : NULL, ref, j->in->data, j->in->len, m->scratch,
 			j->out->data, j->in->len - 1);
 	j->ns = thread_ns() - t;
+}
+
+static void refs_put(struct refs *r)
+{
+	for (int i = 0; i < PXD_PREDICT_REFS; i++) {
+		pxd_kept_put(r->ref[i]);
+		r->ref[i] = NULL;
+	}
+}
+
+/* The reader will still have what j refers to when it gets j, as nothing comes between them that makes it forget. */
+static bool refs_valid(const struct job *j)
+{
+	for (int i = 0; j->ch.predicted && i < pxd_predict_time(&j->pred); i++)
+		if (!j->refs.ref[i]->flow)
+			return false;
+	return true;
+}
+
+static void count(struct pxd_path *l, const struct job *j, size_t out)
+{
+	unsigned slot = out < j->in->len ? pxd_codec_slot(j->ch.codec) : 0;
+
+	l->count.codec[slot].segments++;
+	l->count.codec[slot].in += j->in->len;
+	l->count.codec[slot].out += out;
+	l->count.codec[slot].ns += j->ns;
+	if (slot > 0 && j->ch.predicted) {
+		enum pxd_predict_kind k = pxd_predict_kind(&j->pred);
+
+		l->count.predicted[k].segments++;
+		l->count.predicted[k].in += j->in->len;
+		l->count.predicted[k].out += out;
+	}
+}
+
+/* seg, whose plain bytes are j->in, to its stream. */
+static int put(struct pxd_path *l, struct job *j, struct pxd_seg *seg)
+{
+	return j->f.flags & PX_FF_KEEP ? pxd_path_put_kept(l, &j->f, seg, j->in, j->refs.stream)
+				       : pxd_path_put_seg(l, &j->f, seg, false);
 }
 
 static void on_packed(uv_work_t *w, int status)
 {
 	struct job *j = w->data;
 	struct pxd_path *l = j->l;
-	struct pxd_seg *seg = j->in;
+	struct pxd_seg *seg = pxd_seg_hold(j->in);
 	int rc = PX_OK;
 
 	l->d->events++;
 	l->packing--;
 	l->packing_bytes -= j->in->cap;
-	if (status == 0)
+	if (status == 0) {
 		pxd_auto_learn(l->choose, j->ch, j->f.elem, j->in->len, j->n, j->ns);
-	if (status == 0 && j->n > 0) {
-		unsigned slot = pxd_codec_slot(j->ch.codec);
-
-		l->count.codec[slot].segments++;
-		l->count.codec[slot].in += j->in->len;
-		l->count.codec[slot].out += j->n;
-		l->count.codec[slot].ns += j->ns;
-		j->f.codec = (uint8_t)j->ch.codec;
+		if (j->ch.predicted)
+			pxd_forecast_learn(l->forecast, j->flow, j->refs.n, j->in->len, j->n);
+	}
+	if (status == 0 && j->n > 0 && refs_valid(j)) {
+		count(l, j, j->n);
+		j->f.codec = (uint8_t)(j->ch.codec | (j->ch.predicted ? PXD_CODEC_PREDICT : 0));
 		j->f.body = j->n;
 		j->out->len = (uint32_t)j->n;
-		seg = j->out;
-		pxd_seg_put(j->in);
+		pxd_seg_put(seg);
+		seg = pxd_seg_hold(j->out);
 	} else {
-		pxd_seg_put(j->out);
-		l->count.codec[0].segments++;
-		l->count.codec[0].in += j->in->len;
-		l->count.codec[0].out += j->in->len;
-		l->count.codec[0].ns += j->ns;
+		count(l, j, j->in->len);
 	}
 	if (l->closed)
 		pxd_seg_put(seg);
 	else
-		rc = pxd_path_put_seg(l, &j->f, seg, false);
+		rc = put(l, j, seg);
 	if (rc < 0)
 		pxd_fail(l->d, PXD_EXIT_INTERNAL, "out of memory for a segment");
 	else
 		pxd_path_flush(l);
+	refs_put(&j->refs);
+	pxd_seg_put(j->in);
+	pxd_seg_put(j->out);
 	free(j);
 }
 
@@ -99,51 +171,155 @@ static size_t queued(const struct pxd_path *l)
 	return n;
 }
 
+/* Shall segments like this one be remembered, and predicted from what is? */
+static bool foreseen(const struct pxd_path *l, const struct px_frame *f, const struct pxd_seg *seg)
+{
+	if (!l->forecast || pxd_predict_word(f->elem) == 0 || seg->len < SEGMENT_MIN)
+		return false;
+	return l->opts->predict == PXD_PREDICTION_ALWAYS || (l->rate > 0 && l->rate < THIN);
+}
+
+/* The stream that has the newest references for f that its reader has acknowledged; if there are none, one that knows such
+ * segments, so that there will be some. */
+static void refs_find(const struct pxd_path *l, const struct px_frame *f, struct refs *r)
+{
+	r->stream = -1;
+	r->n = 0;
+	r->ref[0] = r->ref[1] = NULL;
+	for (int i = 0; i < l->use; i++) {
+		struct pxd_stream *s = l->stream[i];
+		struct pxd_kept *ref[PXD_PREDICT_REFS] = { NULL, NULL };
+		int n;
+
+		if (s->life.state != PXD_LINK_UP || s->q.unsent >= PXD_STREAM_HIGH ||
+			!pxd_history_knows(&s->history, f))
+			continue;
+		n = pxd_history_refs(&s->history, f, s->acked, ref);
+		if (r->stream >= 0 && (n == 0 || (r->n > 0 && (int32_t)(ref[0]->msg - r->ref[0]->msg) < 0)))
+			continue;
+		r->stream = i;
+		r->n = n;
+		memcpy(r->ref, ref, sizeof ref);
+	}
+	for (int i = 0; i < r->n; i++)
+		pxd_kept_hold(r->ref[i]);
+}
+
+/* Choose predictor and codec for j. */
+static void choose_predicted(struct job *j)
+{
+	struct pxd_path *l = j->l;
+	struct pxd_scene s = {
+		.in = j->in->data, .n = j->in->len, .elem = j->f.elem, .big = l->d->hello.repr.big_endian
+	};
+	double ratio;
+
+	refs_find(l, &j->f, &j->refs);
+	s.flow = j->flow = pxd_history_name(&j->f);
+	s.nrefs = j->refs.n;
+	bytes_of(j->refs.ref, s.ref);
+	if (!pxd_forecast_choose(l->forecast, mine()->codec, &s, &j->pred, &ratio))
+		return;
+	for (int i = 0; i < pxd_predict_time(&j->pred); i++)
+		j->pred.ref[i] = j->refs.ref[i]->msg;
+	j->ch = pxd_auto_choose_known(l->choose, ratio, j->in->len, j->f.elem, l->rate, queued(l),
+		l->packing < (unsigned)px_wait_cores());
+	if (j->ch.codec == PXD_CODEC_NONE && l->opts->predict == PXD_PREDICTION_ALWAYS)
+		j->ch = (struct pxd_choice){ PXD_CODEC_ZSTD | PXD_CODEC_SHUFFLE, 1, true };
+}
+
+/* j's segment leaves as it is. */
+static int put_plain(struct job *j, bool ahead)
+{
+	int rc;
+
+	count(j->l, j, j->in->len);
+	if (j->f.flags & PX_FF_KEEP) {
+		rc = pxd_path_put_kept(j->l, &j->f, pxd_seg_hold(j->in), j->in, ahead ? 0 : j->refs.stream);
+		pxd_seg_put(j->in);
+	} else {
+		rc = pxd_path_put_seg(j->l, &j->f, j->in, ahead);
+	}
+	refs_put(&j->refs);
+	return rc;
+}
+
 int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, bool ahead)
 {
-	struct pxd_choice ch = { 0, 0 };
-	struct job *j;
+	struct job j = { .l = l, .f = *f, .in = seg, .refs = { .stream = -1 } }, *k;
 
-	if (l->choose && mine())
-		ch = pxd_auto_choose(l->choose, mine(), seg->data, seg->len, f->elem, l->rate, queued(l),
-			l->packing < (unsigned)px_wait_cores());
-	if (ch.codec == PXD_CODEC_NONE) {
-		l->count.codec[0].segments++;
-		l->count.codec[0].in += seg->len;
-		l->count.codec[0].out += seg->len;
-		return pxd_path_put_seg(l, f, seg, ahead);
+	if (l->choose && mine()) {
+		if (foreseen(l, f, seg)) {
+			j.f.flags |= PX_FF_KEEP;
+			choose_predicted(&j);
+		}
+		if (j.ch.codec == PXD_CODEC_NONE)
+			j.ch = pxd_auto_choose(l->choose, mine()->codec, seg->data, seg->len, f->elem,
+				l->rate, queued(l), l->packing < (unsigned)px_wait_cores());
 	}
-	j = calloc(1, sizeof *j);
-	if (j)
-		j->out = pxd_seg_take(seg->pool, seg->len);
-	if (!j || !j->out) {
-		free(j);
-		return pxd_path_put_seg(l, f, seg, ahead);
+	if (j.ch.codec == PXD_CODEC_NONE)
+		return put_plain(&j, ahead);
+	k = calloc(1, sizeof *k);
+	if (k)
+		j.out = pxd_seg_take(seg->pool, seg->len);
+	if (!k || !j.out) {
+		free(k);
+		return put_plain(&j, ahead);
 	}
-	j->work.data = j;
-	j->l = l;
-	j->f = *f;
-	j->in = seg;
-	j->ch = ch;
-	if (uv_queue_work(&l->d->loop, &j->work, on_work, on_packed) < 0) {
-		pxd_seg_put(j->out);
-		free(j);
-		return pxd_path_put_seg(l, f, seg, ahead);
+	*k = j;
+	k->work.data = k;
+	if (uv_queue_work(&l->d->loop, &k->work, on_work, on_packed) < 0) {
+		pxd_seg_put(j.out);
+		free(k);
+		return put_plain(&j, ahead);
 	}
 	l->packing++;
 	l->packing_bytes += seg->cap;
 	return PX_OK;
 }
 
+/* Reading. */
+
 static void on_unwork(uv_work_t *w)
 {
 	struct pxd_unpack *u = w->data;
+	const uint8_t *ref[PXD_PREDICT_REFS];
 	uint64_t t = thread_ns();
+	struct tools *m = mine();
 
-	u->rc = mine() ? pxd_codec_unpack(mine(), u->f.codec, u->f.elem, u->in->data, u->in->len,
-				 u->out->data, u->out->len)
-		       : PX_ENOMEM;
+	bytes_of(u->ref, ref);
+	u->rc = m ? pxd_seg_decode(m->codec, u->f.codec, u->f.elem, ref, u->in->data, u->in->len,
+			    u->out->data, u->out->len)
+		  : PX_ENOMEM;
 	u->ns = thread_ns() - t;
+}
+
+static int start(struct pxd_unpack *u);
+
+/* Nothing more is done for u: who waits for what it has brought may go on. */
+static void finish(struct pxd_unpack *u)
+{
+	struct pxd_kept *k = u->kept;
+	struct px_list *l;
+
+	pxd_seg_put(u->in);
+	u->in = NULL;
+	for (int i = 0; i < PXD_PREDICT_REFS; i++)
+		pxd_kept_put(u->ref[i]);
+	if (k && u->rc == PX_OK)
+		k->seg = pxd_seg_hold(u->out);
+	else if (k)
+		k->bad = true;
+	u->done(u);
+	free(u);
+	while (k && (l = px_list_pop(&k->waiting))) {
+		struct pxd_unpack *next = px_list_entry(l, struct pxd_unpack, l);
+
+		next->rc = start(next);
+		if (next->rc < 0)
+			finish(next);
+	}
+	pxd_kept_put(k);
 }
 
 static void on_unpacked(uv_work_t *w, int status)
@@ -153,14 +329,27 @@ static void on_unpacked(uv_work_t *w, int status)
 	u->d->events++;
 	if (status < 0)
 		u->rc = PX_ECLOSED;
-	pxd_seg_put(u->in);
-	u->in = NULL;
-	u->done(u);
-	free(u);
+	finish(u);
+}
+
+/* 0, or PX_E...: it cannot be decoded. */
+static int start(struct pxd_unpack *u)
+{
+	for (int i = 0; i < PXD_PREDICT_REFS; i++) {
+		struct pxd_kept *k = u->ref[i];
+
+		if (k && k->bad)
+			return PX_EPROTO;
+		if (k && !k->seg) {
+			px_list_push(&k->waiting, &u->l);
+			return PX_OK;
+		}
+	}
+	u->work.data = u;
+	return uv_queue_work(&u->d->loop, &u->work, on_unwork, on_unpacked) < 0 ? PX_ENOMEM : PX_OK;
 }
 
 int pxd_unpack(struct pxd_unpack *u)
 {
-	u->work.data = u;
-	return uv_queue_work(&u->d->loop, &u->work, on_unwork, on_unpacked) < 0 ? PX_ENOMEM : PX_OK;
+	return start(u);
 }

@@ -216,10 +216,11 @@ static struct pxd_in_path *path_of(void *owner, int site, int via)
 	return path_find(owner, site, via);
 }
 
-/* Credit: the buffer in equal parts for each rank and each path; never less than what keeps every pattern going. */
+/* Credit: the buffer, without what histories may take, in equal parts for each rank and each path; never less than what keeps every pattern going. */
 static void windows_make(struct in *in, uint64_t w[PXD_CREDITS])
 {
-	uint64_t share = in->d->node.hosts->sites[in->d->node.self].buffer /
+	uint64_t history = pxd_history_memory(in->d->node.hosts, in->d->node.self);
+	uint64_t share = (in->d->node.hosts->sites[in->d->node.self].buffer - history) /
 			 (uint64_t)(in->npaths > 0 ? in->npaths : 1) / (uint64_t)in->d->map.nranks;
 
 	w[PXD_CREDIT_RESERVE] = 2 * PX_SEG_MAX;
@@ -230,7 +231,7 @@ static void windows_make(struct in *in, uint64_t w[PXD_CREDITS])
 		share < w[0] + 4 * PX_SEG_MAX ? 2 * PX_SEG_MAX : share - w[0] - w[PXD_CREDIT_RESERVE];
 	if (w[PXD_CREDIT_DATA] > DATA_WINDOW_MAX)
 		w[PXD_CREDIT_DATA] = DATA_WINDOW_MAX;
-	in->bound = (w[0] + w[1] + w[2]) * (uint64_t)in->npaths * (uint64_t)in->d->map.nranks;
+	in->bound = history + (w[0] + w[1] + w[2]) * (uint64_t)in->npaths * (uint64_t)in->d->map.nranks;
 }
 
 static int paths_open(struct in *in)

@@ -105,6 +105,17 @@ void pxd_stats_codecs(struct px_buf *b, const struct pxd_counters *c)
 			(unsigned long long)c->codec[i].out, (unsigned long long)c->codec[i].ns);
 		first = false;
 	}
+	pxd_stats_add(b, "},\"predicted\":{");
+	first = true;
+	for (int i = 0; i < PXD_PREDICT_KINDS; i++) {
+		if (c->predicted[i].segments == 0)
+			continue;
+		pxd_stats_add(b, "%s\"%s\":{\"segments\":%llu,\"in\":%llu,\"out\":%llu}", first ? "" : ",",
+			pxd_predict_kind_name((enum pxd_predict_kind)i),
+			(unsigned long long)c->predicted[i].segments, (unsigned long long)c->predicted[i].in,
+			(unsigned long long)c->predicted[i].out);
+		first = false;
+	}
 	pxd_stats_add(b, "}");
 }
 

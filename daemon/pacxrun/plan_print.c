@@ -34,6 +34,8 @@ static void print_link(const struct pxd_hosts *h, const struct pxd_link_opts *o,
 	fprintf(f, ", compress: %s", codec[o->compress]);
 	if (o->compress_level)
 		fprintf(f, ":%d", o->compress_level);
+	if (o->predict != PXD_PREDICTION_AUTO)
+		fprintf(f, ", predict: %s", o->predict == PXD_PREDICTION_NONE ? "none" : "always");
 	fprintf(f, ", security: %s, reconnect: %gs", o->plain ? "none" : "tls",
 		(double)o->reconnect_ms / 1000);
 	if (o->congestion)

@@ -65,7 +65,7 @@ static bool control_valid(const struct px_frame *f, uint64_t min, uint64_t max)
 
 static bool msg_valid(const struct px_frame *f)
 {
-	if (f->offset != 0 || f->flags & PX_FF_RESERVE)
+	if (f->offset != 0 || f->flags & (PX_FF_RESERVE | PX_FF_KEEP))
 		return false;
 	if (f->seg == 0)
 		return f->body == f->total && f->total <= PX_INLINE_MAX && f->local == 0 && f->via == 0 &&

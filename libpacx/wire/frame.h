@@ -58,7 +58,8 @@ enum px_frame_flags {
 	PX_FF_COLL = 1 << 2,    /* belongs to a collective operation (statistics only) */
 	PX_FF_RESERVE = 1 << 3, /* SEG: sent on the credit that is kept for pulled messages */
 	PX_FF_DATA = 1 << 4,    /* inside a site: not an announcement, only the beginning of its payload */
-	PX_FF_ALL = PX_FF_SYNC | PX_FF_CHECK | PX_FF_COLL | PX_FF_RESERVE | PX_FF_DATA,
+	PX_FF_KEEP = 1 << 5,    /* SEG: both ends of the stream remember it, later ones may refer to it */
+	PX_FF_ALL = PX_FF_SYNC | PX_FF_CHECK | PX_FF_COLL | PX_FF_RESERVE | PX_FF_DATA | PX_FF_KEEP,
 };
 
 struct px_frame {

@@ -1,6 +1,6 @@
 """faulty.py: a real job whose links go through proxies that break them; used by resume_test.py and resume_long.py.
 
-Storm starts pacxrun on tests/mpi/storm.c with one Proxy before the port of each site. The program runs until `finish` says so;
+Storm starts pacxrun on tests/mpi/storm.c, or another program, with one Proxy before the port of each site. The program runs until `finish` says so;
 then `end` waits for the job and gives its exit status and output, and `links` what --stats says.
 """
 import json
@@ -20,30 +20,38 @@ SECONDS = 40  # until a test gives up
 
 class Storm:
     def __init__(self, mpi=("openmpi", "openmpi"), ranks=1, link="", links=(), seed=1, largest=2000000, env=None, record=0,
-                 plans=None):
+                 plans=None, program="storm", sites="", gateways=1):
         """mpi: of each site; link: options of all links; links: more lines of the hostfile's links; record: see Proxy;
-        plans: a plan for the Proxy of each site."""
+        plans: a plan for the Proxy of each site; program: of tests/mpi, with the arguments of storm; sites: more keys of each site;
+        gateways: of each site, each with a Proxy."""
         self.dir = tempfile.TemporaryDirectory(prefix="pacx-storm-")
         self.mark = "PACXTEST_" + uuid.uuid4().hex
         self.stop = self.dir.name + "/stop"
         self.held, self.ports, self.proxies, lines = [], [], [], []  # ports: where the sites listen
+        self.links_wanted = len(mpi) * (len(mpi) - 1) * gateways
         for i, m in enumerate(mpi):
-            s = socket.socket()  # bound, not listening, so that nobody else gets the port
-            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            s.bind(("127.0.0.1", 0))
-            self.held.append(s)
-            port = s.getsockname()[1]
-            self.ports.append(port)
-            p = Proxy(port, record=record, plan=plans[i] if plans else None)
-            self.proxies.append(p)
-            lines.append(f"  - {{name: s{i}, host: 127.0.0.1, port: {p.port}, bind: '127.0.0.1:{port}', ranks: {ranks}, mpi: {m}}}")
+            ways = [self.way(record, plans[i] if plans else None) for _ in range(gateways)]
+            where = ways[0] if gateways == 1 else "host: 127.0.0.1, gateways: [" + ", ".join(f"{{{w}}}" for w in ways) + "]"
+            lines.append(f"  - {{name: s{i}, {where}, ranks: {ranks}, mpi: {m}{sites}}}")
         hosts = self.dir.name + "/hosts.yml"
         with open(hosts, "w") as f:
             f.write("\n".join(["sites:", *lines, "links:", f"  - {{default: , {link}}}", *links]) + "\n")
         self.p = subprocess.Popen([BUILD + "/bin/pacxrun", "-f", hosts, "--stats", self.dir.name + "/stats", "--",
-                                   BUILD + "/{mpi}/tests/storm", self.stop, str(seed), str(largest)],
+                                   BUILD + "/{mpi}/tests/" + program, self.stop, str(seed), str(largest)],
                                   env=dict(os.environ, **{self.mark: "1"}, **(env or {})), stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+
+    def way(self, record, plan):
+        """A port, and the proxy before it; its keys in the hostfile."""
+        s = socket.socket()  # bound, not listening, so that nobody else gets the port
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        s.bind(("127.0.0.1", 0))
+        self.held.append(s)
+        port = s.getsockname()[1]
+        self.ports.append(port)
+        p = Proxy(port, record=record, plan=plan)
+        self.proxies.append(p)
+        return f"host: 127.0.0.1, port: {p.port}, bind: '127.0.0.1:{port}'"
 
     def count(self, what):
         return sum(p.count[what] for p in self.proxies)
@@ -59,8 +67,7 @@ class Storm:
 
     def running(self, moved=1 << 20):
         """Until there is a connection for every link, and all proxies that are dialled have moved something."""
-        n = len(self.proxies)
-        self.until(lambda: self.count("connections") >= n * (n - 1) and
+        self.until(lambda: self.count("connections") >= self.links_wanted and
                    all(p.count["bytes"] > moved for p in self.proxies if p.count["connections"]), "traffic on all links")
 
     def seen(self):

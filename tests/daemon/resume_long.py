@@ -12,6 +12,7 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from faulty import Storm  # noqa: E402
+from resume_test import predicted  # noqa: E402
 from sites import BUILD, flavors, run  # noqa: E402
 
 CUTS = {"reset": 1, "close": 1}
@@ -27,23 +28,31 @@ RUNS = [
     ("cuts_zstd_plain", "compress: zstd, security: none", CUTS, 1, 2),
     ("mixed_tls", "streams: 2", MIXED, 1, 2),
     ("mixed_plain", "streams: 2, security: none", MIXED, 1, 2),
+    ("predict_tls", "predict: always, streams: 1", CUTS, 1, 2),
+    ("predict_plain_four_streams", "predict: always, streams: 4, security: none", MIXED, 1, 2),
+    ("predict_two_gateways", "predict: always, streams: 2", MIXED, 2, 2),
+    ("predict_three_sites_auto", "predict: always, streams: auto", MIXED, 1, 3),
     ("mixed_three_sites", "streams: auto", MIXED, 1, 3),
 ]
 FAULTS = ("cut", "drop", "flip", "stall")
 
 
-def survive(mpi, link, faults, ranks, times, seed):
-    with Storm(mpi, ranks, f"reconnect: 6s, {link}", seed=seed) as j:
+def survive(name, mpi, link, faults, ranks, times, seed):
+    predict, gateways = "predict:" in link, 2 if "gateways" in name else 1
+    with Storm(mpi, ranks, f"reconnect: 6s, {link}", seed=seed, gateways=gateways, **(
+            {"program": "steady", "largest": 300000} if predict else {})) as j:
         j.running()
         for i, p in enumerate(j.proxies):
             p.chaos(seed + i, faults, most=1 << 20, seconds=0.1)
         j.until(lambda: sum(j.count(f) for f in FAULTS) >= times, f"{times} faults", 60 + times)
         text = j.good()
+        if predict:
+            print(f"  # {predicted(text, j.links())} segments referred to earlier ones")
         reconnects, lost = sum(l["reconnects"] for l in j.links()), j.count("late")
         assert reconnects >= lost, f"{reconnects} reconnects for {lost} cuts; {j.seen()}\n{text[-4000:]}"
         # Each end of a stream speaks about its first interruptions, then ever more seldom.
         streams = re.search(r"streams: (\d+)", link)
-        most = 80 * (int(streams[1]) if streams else 8) * len(mpi) * (len(mpi) - 1)
+        most = 80 * gateways * (int(streams[1]) if streams else 8) * len(mpi) * (len(mpi) - 1)
         assert text.count("\n") < most, f"too much is said: {text.count(chr(10))} lines\n{text[-2000:]}"
         j.gone()
         print(f"  # {sum(j.count(f) for f in FAULTS)} faults, {reconnects} reconnects, {j.count('bytes') >> 20} MiB", flush=True)
@@ -64,7 +73,7 @@ def main():
         pairs = [[have[(n + i) % len(have)] for i in range(sites)]] + ([[have[n % len(have)]] * sites] if len(have) > 1 else [])
         for mpi in pairs:
             tests.append((f"{name}_{'_'.join(mpi)}",
-                          lambda m=mpi, a=(link, faults, ranks), s=args.seed + 100 * n: survive(m, *a, args.times, s)))
+                          lambda m=mpi, a=(link, faults, ranks), s=args.seed + 100 * n, w=name: survive(w, m, *a, args.times, s)))
     run([t for t in tests if not args.only or any(o in t[0] for o in args.only)])
 
 

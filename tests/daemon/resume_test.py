@@ -77,6 +77,44 @@ def everything_at_once():
              dead="5s", started=True, mpi=[PAIR[0], PAIR[1], PAIR[0]], seconds=0.3)
 
 
+def predicted(text, links):
+    """Segments that referred to earlier ones."""
+    n = sum(p["segments"] for l in links for kind, p in l["predicted"].items() if kind != "neighbour")
+    assert n > 0, f"nothing was predicted: {links}\n{text}"
+    return n
+
+
+def predictions(link, faults, times, seed, dead="30s", seconds=0.2, mpi=None, largest=300000, **job):
+    """The values of an iterative program, predicted from each other, are what they were."""
+    with Storm(mpi or PAIR, link=f"reconnect: {dead}, predict: always, {link}", seed=seed, largest=largest, program="steady",
+               **job) as j:
+        j.running(1 << 17)
+        chaos(j, faults, seed, most=200000, seconds=seconds)
+        j.until(lambda: j.count("connections") >= times, f"{times} connections")
+        text = j.good()
+        assert sum(l["reconnects"] for l in j.links()) >= j.count("late"), f"{j.links()}\n{text}"
+        n = predicted(text, j.links())
+        j.gone()
+        return n
+
+
+def predictions_survive_cuts():
+    predictions("streams: 1", {"reset": 1, "close": 1}, 40, seed=21)
+
+
+def predictions_survive_cuts_of_several_streams():
+    predictions("streams: 3, security: none", {"reset": 2, "close": 2, "flip": 1}, 60, seed=22)
+
+
+def predictions_survive_cuts_of_two_gateways():
+    predictions("streams: 2", {"reset": 2, "close": 1}, 60, seed=24, gateways=2, ranks=2)
+
+
+def little_is_remembered():
+    """16 MiB of buffer and 3 streams are 1.3 MiB of history each, less than a step of the program."""
+    predictions("streams: 3", {"reset": 1}, 30, seed=23, largest=900000, sites=", buffer: 16MiB")
+
+
 def dead_link_ends_all_sites(where):
     with Storm(PAIR, link="reconnect: 3s") as j:
         j.running()
@@ -150,7 +188,9 @@ def main():
         resets_under_load, resets_of_several_streams, resets_without_tls, resets_of_what_one_site_dials, ends_at_any_byte,
         stalls_are_waited_for, half_open_connections_are_given_up, stalls_longer_than_heartbeats_allow,
         flipped_bits_under_tls, flipped_bits_under_checksums, everything_at_once, link_that_comes_back_is_not_dead,
-        slow_line_is_not_dead, resets_at_the_end, silent_link_is_dead_too)]
+        slow_line_is_not_dead, resets_at_the_end, silent_link_is_dead_too, predictions_survive_cuts,
+        predictions_survive_cuts_of_several_streams,
+        predictions_survive_cuts_of_two_gateways, little_is_remembered)]
     tests.append(("dead_link_ends_all_sites", lambda: dead_link_ends_all_sites((1,))))
     tests.append(("dead_links_both_ways_end_all_sites", lambda: dead_link_ends_all_sites((0, 1))))
     only = sys.argv[1:]

@@ -17,6 +17,7 @@
 #include "out_flow.h"
 #include "pack.h"
 #include "parser.h"
+#include "seg_code.h"
 #include "stream_life.h"
 #include "vendor.h"
 
@@ -152,17 +153,42 @@ void pxd_dial_close(struct pxd_dial *dial)
 /* Compression, at once and not beside the loop. */
 int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, bool ahead)
 {
-	return pxd_path_put_seg(l, f, seg, ahead);
+	struct px_frame g = *f;
+	int rc;
+
+	if (ahead || seg->len % 2)
+		return pxd_path_put_seg(l, f, seg, ahead);
+	g.flags |= PX_FF_KEEP;
+	rc = pxd_path_put_kept(l, &g, pxd_seg_hold(seg), seg, -1);
+	pxd_seg_put(seg);
+	return rc;
 }
 
 int pxd_unpack(struct pxd_unpack *u)
 {
 	static struct pxd_codec *c;
+	const uint8_t *ref[PXD_PREDICT_REFS] = { NULL, NULL };
 
 	if (!c)
 		c = pxd_codec_new();
-	u->rc = pxd_codec_unpack(
-		c, u->f.codec, u->f.elem, u->in->data, u->in->len, u->out->data, u->out->len);
+	u->rc = PX_OK;
+	for (int i = 0; i < PXD_PREDICT_REFS && u->ref[i]; i++) {
+		MUST(u->ref[i]->seg || u->ref[i]->bad);
+		if (u->ref[i]->bad)
+			u->rc = PX_EPROTO;
+		else
+			ref[i] = u->ref[i]->seg->data;
+	}
+	if (u->rc == PX_OK)
+		u->rc = pxd_seg_decode(
+			c, u->f.codec, u->f.elem, ref, u->in->data, u->in->len, u->out->data, u->out->len);
+	if (u->kept && u->rc == PX_OK)
+		u->kept->seg = pxd_seg_hold(u->out);
+	else if (u->kept)
+		u->kept->bad = true;
+	for (int i = 0; i < PXD_PREDICT_REFS; i++)
+		pxd_kept_put(u->ref[i]);
+	pxd_kept_put(u->kept);
 	pxd_seg_put(u->in);
 	u->done(u);
 	free(u);
@@ -248,8 +274,8 @@ static struct pxd_hosts *hosts_make(const char *more)
 
 	snprintf(text, sizeof text,
 		"{sites: [{name: a, host: h, port: 1, ranks: 2, mpi: openmpi}, {name: b, host: h, port: 2, "
-		"ranks: 2, "
-		"mpi: openmpi}], links: [{default: , streams: 2, compress: none%s}]}",
+		"ranks: 2, buffer: 16MiB, "
+		"mpi: openmpi}], links: [{default: , streams: 2, compress: lz4, predict: always%s}]}",
 		more);
 	MUST(pxd_hosts_parse(text, strlen(text), "F", &h, why, sizeof why) == 0);
 	return h;
@@ -327,6 +353,12 @@ static void check(void)
 			c->arrived[PXD_CREDIT_RESERVE] - c->freed[PXD_CREDIT_RESERVE];
 		MUST(flow.nasks[r] <= PXD_PULLS * RANKS + 64);
 	}
+	for (int i = 0; i < reader.nstreams; i++) {
+		const struct pxd_history *h = &reader.stream[i]->history;
+
+		MUST(h->bytes <= h->share && h->share == pxd_history_share(d.node.hosts, 1, 0, i));
+		data += h->bytes;
+	}
 	MUST(d.node.failed || sends.segs.used_bytes <= data);
 	for (int i = 0; i < writer.nstreams; i++) {
 		const struct pxd_stream *s = writer.stream[i];
@@ -354,15 +386,17 @@ static void feed(struct pxd_conn *c, const uint8_t *data, size_t n, size_t piece
 	}
 }
 
-/* A frame of the peer, nearly right: so it gets far. body: zeros, or what an argument says. */
-static void frame_feed(struct pxd_conn *c, struct px_frame *f, bool plain, unsigned how)
+/* A frame of the peer, nearly right: so it gets far. body: zeros, or what an argument says, or (not NULL) this. */
+static void frame_feed(struct pxd_conn *c, struct px_frame *f, const uint8_t *body, bool plain, unsigned how)
 {
 	static uint8_t bytes[PX_FRAME_SIZE + PX_SEG_MAX];
 	size_t n = f->body <= PX_SEG_MAX ? (size_t)f->body : 0, some = n < left ? n : left;
 
 	px_frame_put(f, bytes);
 	memset(bytes + PX_FRAME_SIZE, 0, n);
-	if (how & 1 && some <= 64) {
+	if (body)
+		memcpy(bytes + PX_FRAME_SIZE, body, n);
+	else if (how & 1 && some <= 64) {
 		memcpy(bytes + PX_FRAME_SIZE, in, some);
 		in += some;
 		left -= some;
@@ -393,8 +427,37 @@ static struct px_frame frame_some(uint8_t type)
 	return f;
 }
 
+/* A segment of zeros, predicted from messages that may be remembered (they are zeros, too) and compressed: its body. */
+static const uint8_t *predicted(struct px_frame *f)
+{
+	static uint8_t zeros[PX_SEG_MAX], scratch[PX_SEG_MAX], out[PX_SEG_MAX];
+	static struct pxd_codec *c;
+	unsigned a = arg();
+	const uint8_t *ref[PXD_PREDICT_REFS] = { zeros, zeros };
+	struct pxd_predictor p = { .how = (uint8_t)(a & 3 ? a & 0x53 : 4), .stride = a & 3 ? 0 : 1 };
+	size_t n = (size_t)f->body;
+
+	if (pxd_predict_time(&p) > PXD_PREDICT_REFS)
+		p.how--;
+	for (int i = 0; i < pxd_predict_time(&p); i++)
+		p.ref[i] = f->msg - 1 - (uint32_t)i - (a >> 7);
+	if (!c)
+		c = pxd_codec_new();
+	f->elem = a & 8 ? 4 : 8;
+	f->body = pxd_seg_encode(c, PXD_CODEC_LZ4 | PXD_CODEC_SHUFFLE, 1, f->elem, &p, ref, zeros, n, scratch,
+		out, sizeof out);
+	if (f->body == 0) { /* too short */
+		f->body = n;
+		return NULL;
+	}
+	f->codec = PXD_CODEC_PREDICT | PXD_CODEC_LZ4 | PXD_CODEC_SHUFFLE;
+	return out;
+}
+
 static void to_reader(bool plain)
 {
+	const uint8_t *body = NULL;
+
 	static const uint8_t types[] = { PX_F_MSG, PX_F_SEG, PX_F_SEG, PX_F_ACK, PX_F_BYE, PX_F_ABORT,
 		PX_F_PING, PX_F_PONG, PX_F_MSG, PX_F_SEG, PX_F_CREDIT, PX_F_HELLO };
 	unsigned a = arg(), how = arg(), c = arg();
@@ -414,7 +477,10 @@ static void to_reader(bool plain)
 		f.flags |= c & 0x80 ? PX_FF_RESERVE : 0;
 		f.codec = c & 0x40 ? 1 + (c >> 4 & 3) : 0;
 		f.elem = c & 8 ? 4 : 0;
-		if (f.codec) {
+		f.flags |= how & 64 ? PX_FF_KEEP : 0;
+		if (!f.codec && how & 128) {
+			body = predicted(&f);
+		} else if (f.codec) {
 			f.codec |= c & 8 ? PXD_CODEC_SHUFFLE : 0;
 			f.body = 1 + c % 64;
 		}
@@ -431,7 +497,7 @@ static void to_reader(bool plain)
 	}
 	if (type >= PX_F_MSG && type <= PX_F_ABORT)
 		f.seq = s->seq + 1 + (how & 16 ? c % 4 : 0);
-	frame_feed(s->conn, &f, plain, how);
+	frame_feed(s->conn, &f, body, plain, how);
 }
 
 static void to_writer(bool plain)
@@ -463,7 +529,7 @@ static void to_writer(bool plain)
 		f.src = f.dst = f.msg = f.seg = 0;
 		f.total = c;
 	}
-	frame_feed(s->conn, &f, plain, how);
+	frame_feed(s->conn, &f, NULL, plain, how);
 }
 
 static void bytes_feed(struct pxd_conn *c)

@@ -106,6 +106,7 @@ static const struct {
 	{ AB "  - {default: , compress: lz4:1}\n",
 		"F:3:27: found 'lz4:1', expected none, auto, zlib, zlib:1 to zlib:9, lz4, zstd, or zstd:1 to "
 		"zstd:19" },
+	{ AB "  - {default: , predict: maybe}\n", "F:3:26: found 'maybe', expected auto, none or always" },
 	{ AB "  - {default: , security: ssl}\n", "F:3:27: found 'ssl', expected tls or none" },
 	{ AB "  - {default: , tcp: bbr}\n", "F:3:22: found 'bbr', expected a mapping (key: value) for tcp" },
 	{ AB "  - {default: , tcp: {congestion: B/R}}\n",
@@ -378,8 +379,8 @@ TEST(link_keys_arrive_and_are_inherited_whatever_their_order)
 		"links:\n"
 		"  - {between: [c, a], streams: auto, compress: zlib, tcp: {source_port: 40000}, proxy: "
 		"none,\n"
-		"     reconnect: 5m, emulate: {rate: 12Mbit/s}, security: tls, relay: none}\n"
-		"  - {default: , streams: 4, compress: zstd:19, security: none, dial: \"ssh -W %h:%p j\",\n"
+		"     reconnect: 5m, emulate: {rate: 12Mbit/s}, security: tls, relay: none, predict: auto}\n"
+		"  - {default: , streams: 4, compress: zstd:19, predict: always, security: none, dial: \"ssh -W %h:%p j\",\n"
 		"     tcp: {congestion: bbr}, relay: \"[::1]:7\", reconnect: 90s,\n"
 		"     emulate: {latency: 0.5ms, rate: 1.5MiB/s}}\n"
 		"  - {between: [b, a], dial: b, compress: lz4, proxy: \"socks5://u:p@[::1]:1080\"}\n");
@@ -392,6 +393,7 @@ TEST(link_keys_arrive_and_are_inherited_whatever_their_order)
 	CHECK_INT(o->streams, 4);
 	CHECK_INT(o->compress, PXD_COMPRESS_ZSTD);
 	CHECK_INT(o->compress_level, 19);
+	CHECK_INT(o->predict, PXD_PREDICTION_ALWAYS);
 	CHECK(o->plain);
 	CHECK_STR(o->dial, "ssh -W %h:%p j");
 	CHECK_INT(o->dialer, -1);
@@ -404,6 +406,7 @@ TEST(link_keys_arrive_and_are_inherited_whatever_their_order)
 	CHECK(o == pxd_hosts_link(h, 2, 0));
 	CHECK_INT(o->streams, 0);
 	CHECK_INT(o->compress, PXD_COMPRESS_ZLIB);
+	CHECK_INT(o->predict, PXD_PREDICTION_AUTO);
 	CHECK_INT(o->compress_level, 0);
 	CHECK(!o->plain && !o->proxy && !o->relay);
 	CHECK_STR(o->congestion, "bbr");
@@ -591,11 +594,11 @@ TEST(plan_reads_back_as_the_same_job)
 		"     buffer: 1234567.5kB, key: \"/tmp/\\u2028k\\U0001F600\u00e9y '\\\"\"}\n"
 		"  - {name: d, ranks: 1, listen: no}\n"
 		"links:\n"
-		"  - {between: [c, d], relay: none, proxy: none, streams: auto, dial: d, emulate: {rate: "
+		"  - {between: [c, d], relay: none, proxy: none, predict: auto, streams: auto, dial: d, emulate: {rate: "
 		"unlimited}}\n"
-		"  - {between: [\"10\", c], tcp: {source_port: 0}, compress: none, dial: 'x \"%h\" \\ %p', "
+		"  - {between: [\"10\", c], tcp: {source_port: 0}, compress: none, predict: none, dial: 'x \"%h\" \\ %p', "
 		"proxy: none}\n"
-		"  - {default: , streams: 3, compress: zlib:7, security: none, tcp: {congestion: cubic, "
+		"  - {default: , streams: 3, compress: zlib:7, predict: always, security: none, tcp: {congestion: cubic, "
 		"source_port: 5},\n"
 		"     dial: c, proxy: \"http://a:b:c@h:3\", relay: r:1, reconnect: 1.5s,\n"
 		"     emulate: {latency: 1.5ms, rate: 3kbit/s}}\n"
@@ -634,7 +637,8 @@ TEST(plan_reads_back_as_the_same_job)
 
 			o = pxd_hosts_link(again, a, b);
 			CHECK(x->streams == o->streams && x->compress == o->compress &&
-				x->compress_level == o->compress_level && x->plain == o->plain);
+				x->compress_level == o->compress_level && x->plain == o->plain &&
+				x->predict == o->predict);
 			CHECK(x->source_port == o->source_port && x->dialer == o->dialer &&
 				x->reconnect_ms == o->reconnect_ms);
 			CHECK(x->emulate_latency_us == o->emulate_latency_us &&

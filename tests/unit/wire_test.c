@@ -38,6 +38,7 @@ static struct px_frame random_message(void)
 		f.offset = test_random() % f.total / f.seg * f.seg;
 		f.body = f.total - f.offset < f.seg ? f.total - f.offset : f.seg;
 		f.flags |= test_random() % 2 ? PX_FF_RESERVE : 0;
+		f.flags |= test_random() % 2 ? PX_FF_KEEP : 0;
 		if (test_random() % 2 && f.body > 1) {
 			f.codec = (uint8_t)(1 + test_random() % 255);
 			f.body = 1 + test_random() % (f.body - 1);

@@ -13,6 +13,7 @@
 #include "hello.h"
 #include "parser.h"
 #include "preamble.h"
+#include "seg_code.h"
 #include "world.h"
 
 #define LINE_MAX_BYTES (4u << 20)
@@ -186,13 +187,39 @@ static int digit(int c)
 	return isdigit(c) ? c - '0' : tolower(c) - 'a' + 10;
 }
 
+/* codec, elem, plain length (two bytes); two references of that length; the body. Only raw deflate, as in decode.py. */
+static void show_segment(const uint8_t *in, size_t len)
+{
+	size_t n = len < 4 ? 0 : in[2] | (size_t)in[3] << 8, at = 4 + 2 * n;
+	struct pxd_codec *c = pxd_codec_new();
+	uint8_t *out = malloc(n + 1);
+	const uint8_t *ref[PXD_PREDICT_REFS] = { in + 4, in + 4 + n };
+	unsigned kind = len < 4 ? 0 : in[0] & 0x3f;
+
+	if (len < 4 || len < at) {
+		printf("short\n");
+	} else if (kind == PXD_CODEC_LZ4 || kind == PXD_CODEC_ZSTD) {
+		printf("ok other\n");
+	} else if (!c || !out || (in[0] ? len - at >= n : len - at != n) ||
+		   pxd_seg_decode(c, in[0], in[1], ref, in + at, len - at, out, n) < 0) {
+		printf("proto\n");
+	} else {
+		printf("ok ");
+		for (size_t i = 0; i < n; i++)
+			printf("%02x", out[i]);
+		printf("\n");
+	}
+	pxd_codec_free(c);
+	free(out);
+}
+
 int main(void)
 {
 	static const struct {
 		const char *kind;
 		void (*show)(const uint8_t *in, size_t len);
 	} kinds[] = { { "frame", show_frame }, { "hello", show_hello }, { "world", show_world },
-		{ "preamble", show_preamble }, { "stream", show_stream } };
+		{ "preamble", show_preamble }, { "stream", show_stream }, { "segment", show_segment } };
 	char *line = malloc(LINE_MAX_BYTES);
 
 	while (line && fgets(line, LINE_MAX_BYTES, stdin)) {

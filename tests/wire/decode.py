@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """decode.py: second decoder of the PACX wire protocol, written from libpacx/wire/PROTOCOL.md alone.
 
-usage: decode.py < LINES      each line "KIND HEX", KIND = frame, hello, world, preamble or stream; prints one result line each
+usage: decode.py < LINES      each line "KIND HEX", KIND = frame, hello, world, preamble, stream or segment; prints one result line each
 
 A result is "short", "proto", "version", or "ok" and the fields. It shares no code with the C decoder and must not:
 tests/wire/check_vectors.py compares the two. It is written to be read beside the document, not to be fast.
@@ -13,7 +13,7 @@ import zlib
 FRAME_SIZE, INLINE_MAX, HELLO_MAX, CONTROL_MAX = 80, 1968, 512, 1048576
 SEGMENTS = (262144, 524288, 1048576)
 RANK_MAX, MESSAGE_MAX = 2**31 - 1, 2**63 - 1
-SYNC, CHECK, COLL, RESERVE, DATA = 1, 2, 4, 8, 16
+SYNC, CHECK, COLL, RESERVE, DATA, KEEP = 1, 2, 4, 8, 16, 32
 HELLO, REFUSE, MSG, SEG, ACK, BYE, ABORT, PING, PONG, LINKACK, CREDIT, PULL = range(1, 13)
 WORLD, FIN, STATS = 128, 129, 130
 
@@ -51,7 +51,7 @@ TYPES = {
     FIN: {"src", "dst", "total"},
     STATS: {"src", "dst", "body", "total"},
 }
-FLAGS = {MSG: SYNC | CHECK | COLL | DATA, SEG: SYNC | CHECK | COLL | RESERVE}
+FLAGS = {MSG: SYNC | CHECK | COLL | DATA, SEG: SYNC | CHECK | COLL | RESERVE | KEEP}
 BODIES = {HELLO: (1, HELLO_MAX), REFUSE: (0, CONTROL_MAX), ABORT: (0, CONTROL_MAX), WORLD: (1, CONTROL_MAX),
           STATS: (0, CONTROL_MAX)}
 
@@ -225,11 +225,93 @@ def show_preamble(fields):
             f"to_gateway={target_gateway} stream={stream_number} job={job.hex()} number={number} proof={proof.hex()}")
 
 
+# Section 3, codec, Prediction: codec, elem, plain length; two references of that length; the body. Only raw deflate is decoded here.
+HEAD = struct.Struct("<BBHIII")
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def inflated(codec, elem, body, n):
+    need(codec & ~0x80 in (0, 1) and codec != 0x80)
+    if codec == 0:
+        need(len(body) == n)
+        return body
+    need(0 < len(body) < n and (codec == 1 or elem in (2, 4, 8, 16)))
+    stream_ = zlib.decompressobj(-15)
+    try:
+        out = stream_.decompress(body, n + 1)
+    except zlib.error as error:
+        raise Bad("proto") from error
+    need(stream_.eof and not stream_.unused_data and len(out) == n)
+    if codec & 0x80:
+        count = n // elem
+        shuffled, out = out, bytearray(out)
+        for i in range(count):
+            for k in range(elem):
+                out[i * elem + k] = shuffled[k * count + i]
+    return bytes(out)
+
+
+def predicted(codec, elem, refs, body, n):
+    need(elem in (4, 8, 16) and len(body) >= HEAD.size)
+    how, stride, zero, sum_, *names = HEAD.unpack(body[:HEAD.size])
+    time, space, order, xor, big = how & 3, how >> 2 & 3, how & 16, how & 32, how & 64
+    need(how < 128 and zero == 0 and time <= 2 and (time or space) and bool(space) == bool(stride))
+    need(not any(names[time:]) and (not xor or (time, space, order) == (1, 0, 0)))
+    residual = inflated(codec & ~0x40, elem, body[HEAD.size:], n)
+    w = 4 if elem == 4 else 8
+    count, top, most = n // w, 1 << 8 * w - 1, (1 << 8 * w) - 1
+
+    def numbers(data, endian):
+        return [int.from_bytes(data[i * w:(i + 1) * w], endian) for i in range(count)]
+
+    def image(x):
+        return (x ^ most if x & top else x | top) if order else x
+
+    endian = "big" if big else "little"
+    r = [[x if xor else image(x) for x in numbers(ref, endian)] for ref in refs]
+    d = numbers(residual, "little")
+    if xor:
+        plain = [a ^ b for a, b in zip(d, r[0])]
+    else:
+        d = [x >> 1 ^ (most if x & 1 else 0) for x in d]
+        for _ in range(space):
+            for i in range(stride, count):
+                d[i] = d[i] + d[i - stride] & most
+        expected = [0] * count if time == 0 else r[0] if time == 1 else [2 * a - b for a, b in zip(*r)]
+        plain = [a + b & most for a, b in zip(d, expected)]
+        if order:
+            plain = [x ^ top if x & top else x ^ most for x in plain]
+    out = b"".join(x.to_bytes(w, endian) for x in plain) + residual[count * w:]
+    need(crc32c(out) == sum_)
+    return out
+
+
+def segment(data):
+    need(len(data) >= 4, "short")
+    codec, elem, n = data[0], data[1], data[2] | data[3] << 8
+    need(len(data) >= 4 + 2 * n, "short")
+    body = data[4 + 2 * n:]
+    if codec & 0x3F in (2, 3):
+        return "other"
+    need(len(body) < n if codec else len(body) == n)
+    if codec & 0x40:
+        return predicted(codec, elem, (data[4:4 + n], data[4 + n:4 + 2 * n]), body, n).hex()
+    return inflated(codec, elem, body, n).hex()
+
+
 def decode(kind, data):
     if kind == "stream":
         return stream(data)
     read, show = {"frame": (frame, show_frame), "hello": (hello, show_hello), "world": (world, show_world),
-                  "preamble": (preamble, show_preamble)}[kind]
+                  "preamble": (preamble, show_preamble), "segment": (segment, str)}[kind]
     try:
         return "ok " + show(read(data))
     except Bad as bad:

@@ -1,0 +1,233 @@
+/* predict.c: see predict.h.
+ *
+ * Design. One pass takes the expected value away (time), up to three more take the neighbour away (space: the differences of the
+ * differences are what a straight line, then a parabola, leaves over), the last one folds the sign into the lowest bit, so
+ * that small numbers of either sign have zero bytes at the top, which shuffling then puts together. Each pass has its inverse. The
+ * loops are inlined with the size of a number as a constant.
+ */
+#include "predict.h"
+
+#include <string.h>
+
+#include "endian.h"
+#include "err.h"
+
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define HOST_BIG true
+#else
+#define HOST_BIG false
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+
+void pxd_predict_head_put(const struct pxd_predictor *p, uint8_t *out)
+{
+	out[0] = p->how;
+	out[1] = p->stride;
+	px_put16(out + 2, 0);
+	px_put32(out + 4, p->sum);
+	px_put32(out + 8, p->ref[0]);
+	px_put32(out + 12, p->ref[1]);
+}
+
+int pxd_predict_head_get(const uint8_t *in, size_t n, struct pxd_predictor *p)
+{
+	struct pxd_predictor q;
+
+	if (n < PXD_PREDICT_HEAD)
+		return PX_EPROTO;
+	q.how = in[0];
+	q.stride = in[1];
+	q.sum = px_get32(in + 4);
+	q.ref[0] = px_get32(in + 8);
+	q.ref[1] = px_get32(in + 12);
+	if ((q.how & ~PXD_PREDICT_ALL) || px_get16(in + 2) != 0 || pxd_predict_time(&q) > PXD_PREDICT_REFS)
+		return PX_EPROTO;
+	if (pxd_predict_time(&q) == 0 && pxd_predict_space(&q) == 0)
+		return PX_EPROTO;
+	if ((pxd_predict_space(&q) != 0) != (q.stride != 0))
+		return PX_EPROTO;
+	if (q.how & PXD_PREDICT_XOR && (q.how & ~PXD_PREDICT_BIG) != (PXD_PREDICT_XOR | 1))
+		return PX_EPROTO;
+	for (int i = pxd_predict_time(&q); i < PXD_PREDICT_REFS; i++)
+		if (q.ref[i] != 0)
+			return PX_EPROTO;
+	*p = q;
+	return PX_OK;
+}
+
+INLINE uint64_t load(const uint8_t *at, unsigned word, bool swap)
+{
+	uint32_t small;
+	uint64_t v;
+
+	if (word == 4) {
+		memcpy(&small, at, 4);
+		return swap ? __builtin_bswap32(small) : small;
+	}
+	memcpy(&v, at, 8);
+	return swap ? __builtin_bswap64(v) : v;
+}
+
+INLINE void store(uint8_t *at, uint64_t v, unsigned word, bool swap)
+{
+	uint32_t small = (uint32_t)v;
+
+	if (word == 4) {
+		small = swap ? __builtin_bswap32(small) : small;
+		memcpy(at, &small, 4);
+	} else {
+		v = swap ? __builtin_bswap64(v) : v;
+		memcpy(at, &v, 8);
+	}
+}
+
+/* Whole numbers in the order of the floating-point numbers: -0 is next to +0, NaNs are at the ends. */
+INLINE uint64_t to_order(uint64_t v, unsigned word)
+{
+	uint64_t sign = word == 4 ? 1ull << 31 : 1ull << 63;
+
+	return v & sign ? ~v : v | sign;
+}
+
+INLINE uint64_t from_order(uint64_t v, unsigned word)
+{
+	uint64_t sign = word == 4 ? 1ull << 31 : 1ull << 63;
+
+	return v & sign ? v ^ sign : ~v;
+}
+
+/* 0, -1, 1, -2, 2 ... -> 0, 1, 2, 3, 4 ... */
+INLINE uint64_t fold(uint64_t v, unsigned word)
+{
+	return word == 4 ? (uint32_t)((uint32_t)v << 1 ^ (uint32_t)((int32_t)(uint32_t)v >> 31))
+			 : v << 1 ^ (uint64_t)((int64_t)v >> 63);
+}
+
+INLINE uint64_t unfold(uint64_t v, unsigned word)
+{
+	return word == 4 ? (uint32_t)v >> 1 ^ (0u - ((uint32_t)v & 1)) : v >> 1 ^ (0ull - (v & 1));
+}
+
+INLINE uint64_t image(const uint8_t *at, unsigned word, bool swap, bool order)
+{
+	uint64_t v = load(at, word, swap);
+
+	return order ? to_order(v, word) : v;
+}
+
+INLINE uint64_t expected(const uint8_t *const *ref, size_t at, int time, unsigned word, bool swap, bool order)
+{
+	if (time == 0)
+		return 0;
+	if (time == 1)
+		return image(ref[0] + at, word, swap, order);
+	return 2 * image(ref[0] + at, word, swap, order) - image(ref[1] + at, word, swap, order);
+}
+
+INLINE void apply(const struct pxd_predictor *p, unsigned word, const uint8_t *in, const uint8_t *const *ref,
+	size_t n, uint8_t *out, bool swap, bool order)
+{
+	size_t end = n / word * word, step = (size_t)p->stride * word;
+	int time = pxd_predict_time(p);
+
+	for (size_t i = 0; i < end; i += word)
+		store(out + i, image(in + i, word, swap, order) - expected(ref, i, time, word, swap, order),
+			word, HOST_BIG);
+	for (int k = pxd_predict_space(p); k > 0; k--)
+		for (size_t i = end; i > step && i > 0; i -= word)
+			store(out + i - word,
+				load(out + i - word, word, HOST_BIG) -
+					load(out + i - word - step, word, HOST_BIG),
+				word, HOST_BIG);
+	for (size_t i = 0; i < end; i += word)
+		store(out + i, fold(load(out + i, word, HOST_BIG), word), word, HOST_BIG);
+}
+
+INLINE void undo(const struct pxd_predictor *p, unsigned word, uint8_t *data, const uint8_t *const *ref,
+	size_t n, bool swap, bool order)
+{
+	size_t end = n / word * word, step = (size_t)p->stride * word;
+	int time = pxd_predict_time(p);
+
+	for (size_t i = 0; i < end; i += word)
+		store(data + i, unfold(load(data + i, word, HOST_BIG), word), word, HOST_BIG);
+	for (int k = pxd_predict_space(p); k > 0; k--)
+		for (size_t i = step; i < end; i += word)
+			store(data + i,
+				load(data + i, word, HOST_BIG) + load(data + i - step, word, HOST_BIG), word,
+				HOST_BIG);
+	for (size_t i = 0; i < end; i += word) {
+		uint64_t v = load(data + i, word, HOST_BIG) + expected(ref, i, time, word, swap, order);
+
+		store(data + i, order ? from_order(word == 4 ? (uint32_t)v : v, word) : v, word, swap);
+	}
+}
+
+/* With the value before; its own inverse, but for the byte order of what goes in and comes out. */
+static void exclusive(unsigned word, const uint8_t *in, bool in_swap, const uint8_t *ref, bool ref_swap,
+	size_t n, uint8_t *out, bool out_swap)
+{
+	for (size_t i = 0; i < n / word * word; i += word)
+		store(out + i, load(in + i, word, in_swap) ^ load(ref + i, word, ref_swap), word, out_swap);
+}
+
+void pxd_predict_apply(const struct pxd_predictor *p, unsigned word, const uint8_t *in,
+	const uint8_t *const *ref, size_t n, uint8_t *out)
+{
+	bool swap = ((p->how & PXD_PREDICT_BIG) != 0) != HOST_BIG, order = p->how & PXD_PREDICT_FLOAT;
+
+	memcpy(out + n / word * word, in + n / word * word, n % word);
+	if (p->how & PXD_PREDICT_XOR)
+		exclusive(word, in, swap, ref[0], swap, n, out, HOST_BIG);
+	else if (word == 8 && !swap && order)
+		apply(p, 8, in, ref, n, out, false, true);
+	else if (word == 8)
+		apply(p, 8, in, ref, n, out, swap, order);
+	else
+		apply(p, 4, in, ref, n, out, swap, order);
+}
+
+void pxd_predict_undo(
+	const struct pxd_predictor *p, unsigned word, uint8_t *data, const uint8_t *const *ref, size_t n)
+{
+	bool swap = ((p->how & PXD_PREDICT_BIG) != 0) != HOST_BIG, order = p->how & PXD_PREDICT_FLOAT;
+
+	if (p->how & PXD_PREDICT_XOR)
+		exclusive(word, data, HOST_BIG, ref[0], swap, n, data, swap);
+	else if (word == 8 && !swap && order)
+		undo(p, 8, data, ref, n, false, true);
+	else if (word == 8)
+		undo(p, 8, data, ref, n, swap, order);
+	else
+		undo(p, 4, data, ref, n, swap, order);
+}
+
+uint64_t pxd_predict_bits(unsigned word, const uint8_t *out, size_t n, size_t from)
+{
+	uint64_t bits = 0;
+
+	for (size_t i = from; i < n / word; i++)
+		bits += 64u - (unsigned)__builtin_clzll(load(out + i * word, word, HOST_BIG) | 1);
+	return bits;
+}
+
+enum pxd_predict_kind pxd_predict_kind(const struct pxd_predictor *p)
+{
+	return p->how & PXD_PREDICT_XOR   ? PXD_KIND_XOR
+	       : pxd_predict_time(p) == 0 ? PXD_KIND_NEIGHBOUR
+	       : pxd_predict_time(p) == 1 ? PXD_KIND_PREVIOUS
+					  : PXD_KIND_LINEAR;
+}
+
+const char *pxd_predict_kind_name(enum pxd_predict_kind k)
+{
+	static const char *const names[PXD_PREDICT_KINDS] = { "neighbour", "previous", "linear", "xor" };
+
+	return names[k];
+}
+
+const char *pxd_predict_name(const struct pxd_predictor *p)
+{
+	return p->how ? pxd_predict_kind_name(pxd_predict_kind(p)) : "none";
+}

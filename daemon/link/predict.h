@@ -1,0 +1,75 @@
+/* predict.h: the numbers of a segment replaced by how far they are from what was to be expected, and back, lossless to the last bit.
+ *
+ * Pure: memory in, memory out; usable from any thread. What is expected comes from one or two earlier segments (time), from the
+ * neighbours in the segment itself (space), or both. All of it is arithmetic of whole numbers modulo 2^32 or 2^64 on the bits, so
+ * NaN payloads, -0 and denormals need no care. PROTOCOL.md ("Prediction") is normative; a segment that was predicted begins with
+ * PXD_PREDICT_HEAD bytes that say how.
+ */
+#ifndef PXD_PREDICT_H
+#define PXD_PREDICT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PXD_PREDICT_HEAD 16
+#define PXD_PREDICT_REFS 2
+
+enum {
+	PXD_PREDICT_TIME = 3,       /* references: 1 the value before, 2 the line through the last two */
+	PXD_PREDICT_SPACE = 3 << 2, /* how often the neighbour is taken away */
+	PXD_PREDICT_SPACE_1 = 1 << 2,
+	PXD_PREDICT_FLOAT = 1 << 4, /* the order-preserving whole number of a floating-point number */
+	PXD_PREDICT_XOR = 1 << 5,   /* with the value before, instead of the difference */
+	PXD_PREDICT_BIG = 1 << 6,   /* elements are big endian */
+	PXD_PREDICT_ALL = 127
+};
+
+struct pxd_predictor {
+	uint8_t how;                    /* PXD_PREDICT_..., 0 = none */
+	uint8_t stride;                 /* elements from one neighbour to the next; 0 without space */
+	uint32_t sum;                   /* CRC32C of the plain segment */
+	uint32_t ref[PXD_PREDICT_REFS]; /* message numbers; 0 where there is no reference */
+};
+
+static inline int pxd_predict_time(const struct pxd_predictor *p)
+{
+	return p->how & PXD_PREDICT_TIME;
+}
+static inline int pxd_predict_space(const struct pxd_predictor *p)
+{
+	return (p->how & PXD_PREDICT_SPACE) >> 2;
+}
+/* pxd_predict_word: size of the numbers predicted in elements of elem bytes: 4 or 8; 0 = they are not predicted. */
+static inline unsigned pxd_predict_word(unsigned elem)
+{
+	return elem == 4 ? 4 : elem == 8 || elem == 16 ? 8 : 0;
+}
+
+void pxd_predict_head_put(const struct pxd_predictor *p, uint8_t *out);
+/* pxd_predict_head_get: from in[0..n). 0, or PX_EPROTO: too short, or not what a writer says. */
+int pxd_predict_head_get(const uint8_t *in, size_t n, struct pxd_predictor *p);
+
+/* pxd_predict_apply: n bytes of `in` as numbers of `word` bytes (4 or 8) into out[n], which must not overlap it; bytes behind the last
+ * whole number are copied. ref: earlier segments of the same length, as many as `how` says. */
+void pxd_predict_apply(const struct pxd_predictor *p, unsigned word, const uint8_t *in,
+	const uint8_t *const *ref, size_t n, uint8_t *out);
+/* pxd_predict_undo: the inverse, in place. */
+void pxd_predict_undo(
+	const struct pxd_predictor *p, unsigned word, uint8_t *data, const uint8_t *const *ref, size_t n);
+/* pxd_predict_bits: significant bits of the numbers at out[0..n), which apply has made, from number `from` on. */
+uint64_t pxd_predict_bits(unsigned word, const uint8_t *out, size_t n, size_t from);
+/* pxd_predict_name: "linear", "previous", "xor", "neighbour" or "none". */
+const char *pxd_predict_name(const struct pxd_predictor *p);
+
+enum pxd_predict_kind {
+	PXD_KIND_NEIGHBOUR,
+	PXD_KIND_PREVIOUS,
+	PXD_KIND_LINEAR,
+	PXD_KIND_XOR,
+	PXD_PREDICT_KINDS
+};
+enum pxd_predict_kind pxd_predict_kind(const struct pxd_predictor *p); /* how is not 0 */
+const char *pxd_predict_kind_name(enum pxd_predict_kind k);
+
+#endif
