@@ -93,7 +93,7 @@ def read_api(path=API):
             raise SystemExit(f"{path}:{no}: class {cls!r} is none of native, call, own, refused")
         if name in api:
             raise SystemExit(f"{path}:{no}: {name} has a second row")
-        bad = set(filter(None, opts.split(","))) - {"any", "nolock", "before", "both", "meet", "win", "world"}
+        bad = set(filter(None, opts.split(","))) - {"any", "nolock", "before", "both", "meet", "win", "world", "either", "inter"}
         if bad:
             raise SystemExit(f"{path}:{no}: unknown option {' '.join(sorted(bad))}")
         api[name] = (cls, set(filter(None, opts.split(","))))
@@ -144,7 +144,7 @@ def is_count(f, p):
             and any("MPI_Datatype" in q.type for q in f.params))
 
 
-def body(f, opts):
+def body(f, opts, prefix="px_"):
     """Prototype of px_<Name>; f is the int form."""
     if "before" in opts:
         return f"void px_{f.name}(void)"
@@ -162,7 +162,7 @@ def body(f, opts):
             out.append(p.decl("MPI_Aint"))
         else:
             out.append(p.decl())
-    return f"int px_{f.name}({', '.join(out) or 'void'})"
+    return f"int {prefix}{f.name}({', '.join(out) or 'void'})"
 
 
 def twin(f, funcs):
@@ -208,6 +208,8 @@ def vector_kind(f, p):
     """Which length an array of counts has, for px_vector_len."""
     if "eighbor_" in f.name:
         return "PX_VECTOR_OUT" if p.name.startswith(("send", "sdis")) else "PX_VECTOR_IN"
+    if "educe_scatter" in f.name:
+        return "PX_VECTOR_LOCAL"
     return "PX_VECTOR_ROOT, root" if any(q.name == "root" for q in f.params) else "PX_VECTOR_ALL"
 
 
@@ -232,16 +234,21 @@ def call_body(f, small, opts):
         else:
             args.append(p.name)
     lock = "nolock" not in opts
+    call = f"px_{small.name}({', '.join(args)})"
     out = []
+    if "c" in args and "inter" in opts:
+        call = f"c->inter ? px_inter_{small.name}({', '.join(args)}) : {call}"
+    elif "c" in args and "either" not in opts:
+        call = f'c->inter ? px_not_inter(c) : {call}'
     if pre:
         out += [f"int *{n}_ = {e};" for n, e in pre] + [""]
         out += ["if (rc != MPI_SUCCESS) {", f'\trc = px_unsupported(c, "MPI_{f.name} with counts or displacements beyond INT_MAX");',
-                "} else {", f'\tconst char *outer = px_begin("MPI_{f.name}");', "", f"\trc = px_{small.name}({', '.join(args)});", "\tpx_end(outer);", "}"]
+                "} else {", f'\tconst char *outer = px_begin("MPI_{f.name}");', "", f"\trc = {call};", "\tpx_end(outer);", "}"]
         out += [f"free({n}_);" for n, _ in pre] + ["return rc;"]
         return out
     if not lock:
-        return [f"return px_{small.name}({', '.join(args)});"]
-    return [f'outer = px_begin("MPI_{f.name}");', f"rc = px_{small.name}({', '.join(args)});", "px_end(outer);", "return rc;"]
+        return [f"return {call};"]
+    return [f'outer = px_begin("MPI_{f.name}");', f"rc = {call};", "px_end(outer);", "return rc;"]
 
 
 def native_call(f, mapped=True):
@@ -371,6 +378,8 @@ def bind_h(rows):
     for name, (f, cls, opts) in rows.items():
         if cls == "own" and not (name.endswith("_c") and name[:-2] in rows):
             out.append(body(f, opts) + ";")
+            if "inter" in opts:
+                out.append(body(f, opts, "px_inter_") + ";")
     out += ["", "#endif", ""]
     return "\n".join(out)
 
@@ -431,16 +440,18 @@ static int mprobe_native(int source, int tag, MPI_Comm native, MPI_Message *mess
 """
 
 NARROW = """
-enum px_vector { PX_VECTOR_ALL, PX_VECTOR_ROOT, PX_VECTOR_IN, PX_VECTOR_OUT };
+enum px_vector { PX_VECTOR_ALL, PX_VECTOR_LOCAL, PX_VECTOR_ROOT, PX_VECTOR_IN, PX_VECTOR_OUT };
 
-/* Entries of an array argument which this process may read: one per rank; the same at the root, else none; one per
- * in- or out-neighbour. */
+/* Entries of an array argument which this process may read: one per rank (of the remote group), or per rank of the local group; the
+ * same at the root, else none; one per in- or out-neighbour. */
 static int px_vector_len(struct px_comm *c, enum px_vector kind, int root, int *rc)
 {
 	int nin = 0, nout = 0, *in = NULL, *out = NULL;
 
+	if (kind == PX_VECTOR_LOCAL)
+		return c->inter ? c->inter->size : c->size;
 	if (kind == PX_VECTOR_ALL || kind == PX_VECTOR_ROOT)
-		return kind == PX_VECTOR_ALL || root == c->rank ? c->size : 0;
+		return kind == PX_VECTOR_ALL || root == (c->inter ? MPI_ROOT : c->rank) ? c->size : 0;
 	*rc = px_topo_neighbors(c, &nin, &in, &nout, &out);
 	if (*rc != MPI_SUCCESS)
 		return 0;
@@ -470,7 +481,7 @@ NARROW(px_narrow_aint, MPI_Aint)
 
 def bind_c(rows, funcs):
     out = [HEAD, "#include <limits.h>", "#include <mpi.h>", "#include <stdlib.h>", "", '#include "bind.h"', '#include "comm.h"', '#include "comm_find.h"',
-           '#include "front.h"', '#include "io/file.h"', '#include "lock.h"', '#include "raise.h"', '#include "request.h"', '#include "rma/win_find.h"', '#include "topo.h"', '#include "vendor.h"', '#include "wait.h"', "", '#pragma GCC diagnostic ignored "-Wdeprecated-declarations"', ""]
+           '#include "front.h"', '#include "inter.h"', '#include "io/file.h"', '#include "lock.h"', '#include "raise.h"', '#include "request.h"', '#include "rma/win_find.h"', '#include "topo.h"', '#include "vendor.h"', '#include "wait.h"', "", '#pragma GCC diagnostic ignored "-Wdeprecated-declarations"', ""]
     out.append(HELPERS)
     if any(n.endswith("v_c") for n in rows):
         out.append(NARROW)

@@ -276,7 +276,7 @@ static int native_start(const struct px_call *k, MPI_Comm n, MPI_Request *req)
 		return px_n.Ialltoallw(k->s, k->scounts, k->sdispls, k->stypes, k->r, k->rcounts, k->rdispls,
 			k->rtypes, n, req);
 	case PX_CALL_DUP:
-		return px_n.Comm_idup(n, k->newcomm, req);
+		return px_n.Comm_idup(k->of ? k->of : n, k->newcomm, req);
 	}
 	return MPI_ERR_INTERN;
 }
@@ -317,7 +317,7 @@ static int native_block(const struct px_call *k, MPI_Comm n)
 		return px_n.Alltoallw(
 			k->s, k->scounts, k->sdispls, k->stypes, k->r, k->rcounts, k->rdispls, k->rtypes, n);
 	case PX_CALL_DUP:
-		return px_n.Comm_dup(n, k->newcomm);
+		return px_n.Comm_dup(k->of ? k->of : n, k->newcomm);
 	}
 	return MPI_ERR_INTERN;
 }

@@ -72,7 +72,8 @@ struct px_call {
 	const int *scounts, *sdispls, *rcounts, *rdispls;
 	const MPI_Datatype *stypes, *rtypes;
 	MPI_Op op;
-	int root; /* native rank */
+	int root;    /* native rank */
+	MPI_Comm of; /* DUP: another native communicator of the same members; 0: the communicator's own */
 	MPI_Comm *newcomm;
 };
 

@@ -4,13 +4,14 @@
 #include "bind.h"
 #include "comm.h"
 #include "comm_find.h"
+#include "inter.h"
 #include "lock.h"
 #include "raise.h"
 #include "vendor.h"
 
 int px_Comm_size(struct px_comm *c, int *size)
 {
-	*size = c->size;
+	*size = c->inter ? c->inter->size : c->size;
 	return MPI_SUCCESS;
 }
 
@@ -22,15 +23,16 @@ int px_Comm_rank(struct px_comm *c, int *rank)
 
 int px_Comm_test_inter(struct px_comm *c, int *flag)
 {
-	(void)c;
-	*flag = 0;
+	*flag = c->inter != NULL;
 	return MPI_SUCCESS;
 }
 
 int px_Comm_remote_size(struct px_comm *c, int *size)
 {
-	(void)size;
-	return px_raise(c, MPI_ERR_COMM, "the communicator is not an intercommunicator");
+	if (!c->inter)
+		return px_raise(c, MPI_ERR_COMM, "the communicator is not an intercommunicator");
+	*size = c->size;
+	return MPI_SUCCESS;
 }
 
 int px_Comm_free(MPI_Comm *comm)
@@ -74,6 +76,8 @@ int px_Comm_compare(MPI_Comm a, MPI_Comm b, int *result)
 	}
 	if (a == b) {
 		*result = MPI_IDENT;
+	} else if (x->inter || y->inter) {
+		*result = px_inter_compare(x, y);
 	} else if (x->size != y->size) {
 		*result = MPI_UNEQUAL;
 	} else {

@@ -13,6 +13,7 @@
 #include "bind.h"
 #include "coll.h"
 #include "comm.h"
+#include "comm_make.h"
 #include "endian.h"
 #include "err.h"
 #include "group.h"
@@ -37,9 +38,7 @@ static int adopt(
 
 #define OFFER_BYTES 16 /* context id, 1 = the native constructor has succeeded */
 
-/* made: result of the native constructor here. All members learn whether it succeeded everywhere, and the context id
- * offered by comm rank `who`. MPI error code; the error of another member is raised here, too. */
-static int agree(struct px_comm *c, int made, int who, uint64_t *ctx)
+int px_comm_confirm(struct px_comm *c, int made, int who, uint64_t *ctx)
 {
 	uint8_t mine[OFFER_BYTES] = { 0 }, *all = malloc((size_t)c->size * OFFER_BYTES);
 	bool failed = false;
@@ -91,7 +90,7 @@ static int dup(struct px_comm *c, bool with_info, MPI_Info info, MPI_Comm *out)
 	if (made == MPI_SUCCESS)
 		px_blocking(made, with_info ? px_n.Comm_dup_with_info(c->native, info, &native)
 					    : px_n.Comm_dup(c->native, &native));
-	rc = agree(c, made, 0, &ctx);
+	rc = px_comm_confirm(c, made, 0, &ctx);
 	return rc == MPI_SUCCESS ? dup_finish(c, native, ctx, out) : unmake(native, made, rc);
 }
 
@@ -297,7 +296,7 @@ int px_Comm_create(struct px_comm *c, MPI_Group group, MPI_Comm *out)
 		px_blocking(made, px_n.Comm_create(c->native, local, &native));
 	if (local != MPI_GROUP_EMPTY)
 		px_n.Group_free(&local);
-	rc = agree(c, made, first, &ctx);
+	rc = px_comm_confirm(c, made, first, &ctx);
 	if (rc != MPI_SUCCESS)
 		rc = unmake(native, made, rc);
 	else if (member(n, grank))

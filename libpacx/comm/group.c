@@ -6,6 +6,7 @@
 
 #include "bind.h"
 #include "comm.h"
+#include "inter.h"
 #include "map.h"
 #include "raise.h"
 #include "state.h"
@@ -137,8 +138,23 @@ static int raise_group(int rc)
 
 int px_Comm_group(struct px_comm *c, MPI_Group *group)
 {
-	int rc = px_group_new(c->size, c->grank, group);
+	struct px_side near = { 0, c->size };
+	int rc;
 
+	if (c->inter)
+		near = px_inter_local(c);
+	rc = px_group_new(near.hi - near.lo, (c->inter ? c->inter->all : c)->grank + near.lo, group);
+	return rc == MPI_SUCCESS ? rc : px_raise_as(c, rc, NULL);
+}
+
+int px_Comm_remote_group(struct px_comm *c, MPI_Group *out)
+{
+	int rc;
+
+	*out = MPI_GROUP_NULL;
+	if (!c->inter)
+		return px_raise(c, MPI_ERR_COMM, "the communicator is not an intercommunicator");
+	rc = px_group_new(c->size, c->grank, out);
 	return rc == MPI_SUCCESS ? rc : px_raise_as(c, rc, NULL);
 }
 

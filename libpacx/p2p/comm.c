@@ -7,6 +7,7 @@
 #include "channel.h"
 #include "comm_find.h"
 #include "err.h"
+#include "inter.h"
 #include "lock.h"
 #include "request.h"
 #include "state.h"
@@ -16,8 +17,8 @@ static uint64_t next_ctx;
 
 uint64_t px_ctx_candidate(void)
 {
-	/* This rank's number in the upper half makes ids of different ranks differ; 2^31 ids per rank. */
-	next_ctx += 2;
+	/* This rank's number in the upper half makes ids of different ranks differ; 2^30 ids per rank. */
+	next_ctx += 4;
 	return ((uint64_t)px.grank + 1) << 32 | next_ctx;
 }
 
@@ -29,7 +30,7 @@ bool px_comm_spans(int size, const int *grank)
 	return false;
 }
 
-static void comm_free(struct px_comm *c)
+void px_comm_release(struct px_comm *c)
 {
 	if (c->part)
 		for (int i = 0; i < c->nparts; i++)
@@ -40,6 +41,7 @@ static void comm_free(struct px_comm *c)
 	free(c->lrank_of);
 	free(c->rank_of);
 	free(c->rank_of_local);
+	free(c->inter);
 	free(c->topo);
 	free(c);
 }
@@ -93,7 +95,7 @@ struct px_comm *px_comm_new(MPI_Comm native, uint64_t ctx, int size, const int *
 
 	if (!c)
 		return NULL;
-	c->native = native;
+	c->native = c->face = native;
 	c->ctx = ctx;
 	c->size = size;
 	c->refs = 1;
@@ -136,7 +138,7 @@ fail_coll:
 fail_ctx:
 	px_channel_ctx_del(ctx);
 fail:
-	comm_free(c);
+	px_comm_release(c);
 	return NULL;
 }
 
@@ -148,15 +150,20 @@ void px_comm_hold(struct px_comm *c)
 static void comm_end(struct px_comm *c)
 {
 	MPI_Comm native = c->native;
+	struct px_comm *all = c->inter ? c->inter->all : NULL;
 	int rc;
 
 	px_channel_ctx_del(c->ctx);
 	px_channel_ctx_del(c->ctx | 1);
 	px_channel_drain(&c->p2p);
 	px_comm_remove(native);
-	comm_free(c);
+	px_comm_release(c);
+	if (all)
+		all->face = all->native;
 	px_blocking(rc, px_n.Comm_free(&native)); /* calls the user's functions for its attributes */
 	(void)rc;
+	if (all)
+		px_comm_drop(all); /* collectives may be pending */
 }
 
 static struct px_comm *dead; /* linked by next_dead */

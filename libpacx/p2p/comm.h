@@ -22,10 +22,12 @@ struct px_part {
 
 struct px_sched;
 struct px_topo;
+struct px_inter;
 
 struct px_comm {
 	MPI_Comm native; /* the members at this site */
-	uint64_t ctx;    /* even; ctx | 1 is the context of collectives */
+	uint64_t
+		ctx; /* a multiple of 4; ctx | 1 is the context of collectives, ctx | 2 that of an intercommunicator's messages */
 	int refs;
 	int size, rank;
 	int nlocal, lrank;
@@ -43,6 +45,10 @@ struct px_comm {
 	uint32_t seq;                  /* collectives started so far */
 	struct px_comm *next_dead;     /* see px_comm_sweep */
 	struct px_topo *topo; /* Cartesian or graph topology (topo.h), one block on the heap; or NULL */
+	struct px_inter *
+		inter; /* an intercommunicator: ranks and tables are those of the remote group (inter.h); or NULL */
+	MPI_Comm
+		face; /* whose error handler hears of errors: native, or the intercommunicator that this one serves */
 };
 
 /* px_comm_new: communicator over `size` global ranks (copied), native = its members here (taken over),
@@ -50,13 +56,15 @@ struct px_comm {
 struct px_comm *px_comm_new(MPI_Comm native, uint64_t ctx, int size, const int *grank);
 void px_comm_hold(struct px_comm *c);
 void px_comm_drop(struct px_comm *c);
+/* px_comm_release: free the memory of one that was never registered. */
+void px_comm_release(struct px_comm *c);
 /* px_comm_sweep: free those whose last holder went while other sites were being served (px_serving). */
 void px_comm_sweep(void);
 
 /* px_comm_spans: do these global ranks live at more than one site? */
 bool px_comm_spans(int size, const int *grank);
 
-/* px_ctx_candidate: a context id never used before in this job, even, made without communication. */
+/* px_ctx_candidate: a context id never used before in this job, a multiple of 4, made without communication. */
 uint64_t px_ctx_candidate(void);
 
 #endif

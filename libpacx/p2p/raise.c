@@ -20,7 +20,7 @@
 static MPI_Comm handle_of(const struct px_comm *c)
 {
 	/* WORLD's handler must see MPI_COMM_WORLD, the handle that the application knows. */
-	return !c || c->native == px_world_native ? MPI_COMM_WORLD : c->native;
+	return !c || c->native == px_world_native ? MPI_COMM_WORLD : c->face;
 }
 
 static bool ends_the_job(MPI_Errhandler h)

@@ -28,7 +28,7 @@
 #include "state.h"
 #include "wait.h"
 
-#define WORLD_CTX 2 /* below all that px_ctx_candidate makes */
+#define WORLD_CTX 4 /* below all that px_ctx_candidate makes */
 
 struct px_state px;
 

@@ -18,11 +18,12 @@ CONFIGS = ["4:openmpi", "4:mpich", "3+3:openmpi+mpich", "3+2:mpich+openmpi", "2+
            "2+1+2:openmpi+mpich+openmpi",
            "2+2:openmpi+openmpi:poll", "3+2:mpich+openmpi:poll"]
 # What the ways of making progress differ in.
-PROGRESS = {"collectives", "comms", "icollectives", "pending", "progress", "p2p_any", "requests", "rma_sync", "storm", "threads", "threads_make"}
+PROGRESS = {"collectives", "comms", "icollectives", "inter", "inter_coll", "pending", "progress", "p2p_any", "requests", "rma_sync", "storm", "threads", "threads_make"}
 # Programs with arguments of their own, or that end on purpose with another status, have their own tests.
 SEPARATE = {"abort", "fatal", "files_local", "programs", "stdin_rank0"}
 # What the vendor itself cannot do, where all ranks are at one site.
-BROKEN = {("4:openmpi", "rma_cas"): "Open MPI 4.1.4 crashes in MPI_Compare_and_swap over shared memory"}
+BROKEN = {("4:openmpi", "rma_cas"): "Open MPI 4.1.4 crashes in MPI_Compare_and_swap over shared memory",
+          ("4:mpich", "inter_ibcast"): "MPICH 4.0.2 reads beyond the remote group in MPI_Ibcast on intercommunicators"}
 
 
 def programs(build):

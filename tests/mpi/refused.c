@@ -1,6 +1,6 @@
 /*
- * refused.c - what a communicator over several machines may not offer (windows, intercommunicators, processes started
- * later, ports) either works or raises an error through the right handler; then everything else still works. Never a hang.
+ * refused.c - what a communicator over several machines may not offer (windows, processes started later, ports) either works
+ * or raises an error through the right handler; then everything else still works. Never a hang.
  */
 #include "check.h"
 
