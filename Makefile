@@ -5,7 +5,8 @@
 #   make check-long      the long forms: big messages, all ScaLAPACK tests, Global Arrays and coarrays, 100,000 messages per vendor pair
 #   make bench           figures of the relay, each next to a reference measured in the same run
 #   make bench-link      figures of links, loopback and emulated wide area (root); PART=3 or 1,2: some of them (tests/bench/link.py)
-#   make bench-codec     ratio and speed of the codecs on kinds of data
+#   make bench-codec     ratio and speed of the codecs on kinds of data, and of prediction on what iterative programs send
+#   make bench-predict  time of whole exchanges over an emulated 10 Mbit/s and 35 ms, without and with compression
 #   make lint            clang-format, clang-tidy, cppcheck, floors, documents against code, man pages
 #   make fuzz T=frame SECS=60   one fuzz target (frame hello world preamble parser hostfile codec predict via probing tls link) under clang's
 #                        sanitizers, for so long, or with RUNS=10000000 so many inputs
@@ -153,7 +154,7 @@ $(B)/$(1)/tests/%: tests/mpi/%.f90 tests/mpi/f_body.inc tests/mpi/f_files.inc
 	$$(if $$(V),,@echo "  MPIFORT($(1)) $$<")
 	$$(Q)$(mpif90) $$(SANFLAGS) -g -O1 -w -fallow-argument-mismatch -J $$(@D)/mod/$$* -o $$@ $$<
 
-$(B)/$(1)/bench/%: tests/bench/%.c tests/bench/kinds.h
+$(B)/$(1)/bench/%: tests/bench/%.c tests/bench/kinds.h tests/bench/series.h
 	@mkdir -p $$(@D)
 	$$(Q)$(mpicc) -std=c11 -O2 -o $$@ $$< -ldl -lm
 
@@ -206,6 +207,10 @@ $(B)/bench/codec: $(B)/obj/plain/tests/bench/codec.o $(call plain,daemon/link/co
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(CODECS) -lm
 
+$(B)/bench/predict: $(B)/obj/plain/tests/bench/predict.o $(call plain,$(USES_predict) $(BASE))
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(CODECS) -lm -pthread
+
 # The emulated wide area of scripts/wanlab, a tool of its own.
 LAB = $(B)/lab/wanem
 $(LAB): tests/lab/wanem.c
@@ -242,8 +247,13 @@ PART =
 bench-link: all $(LINK_BENCHES) $(B)/bench/rawtcp $(B)/bench/rawlink $(LAB)
 	@tests/bench/link.py --build $(B) --part "$(PART)"
 
-bench-codec: $(B)/bench/codec
-	@$<
+bench-codec: $(B)/bench/codec $(B)/bench/predict
+	@$(B)/bench/codec
+	@$(B)/bench/predict
+
+bench-predict: all $(B)/$(V1)/bench/carry
+	@for s in 0 1 2 3 5 8 9; do for c in none auto; do printf '%s ' "$$c:"; $(B)/bin/pacxrun -n 1+1 --mpi $(V1)+$(V1) \
+		--link "emulate: {latency: 17.5ms, rate: 1.25MB/s}, compress: $$c, streams: 1" -- $(B)/$(V1)/bench/carry $$s; done; done
 
 fuzz:
 	@mkdir -p build/fuzz/corpus-$(T)
@@ -278,6 +288,6 @@ clean:
 	rm -rf build
 
 FORCE:
-.PHONY: all help check check-build check-fast check-long bench bench-link bench-codec fuzz lint install clean
+.PHONY: all help check check-build check-fast check-long bench bench-link bench-codec bench-predict fuzz lint install clean
 .SECONDARY:
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

@@ -68,6 +68,12 @@ static struct slot *slot_of(struct pxd_forecast *f, uint64_t flow)
 	return t;
 }
 
+static void refs_at(const struct pxd_scene *s, size_t at, const uint8_t **ref)
+{
+	for (int i = 0; i < PXD_PREDICT_REFS; i++)
+		ref[i] = i < s->nrefs ? s->ref[i] + at : NULL;
+}
+
 /* Significant bits that a predictor leaves in the blocks of s. */
 static double bits_left(struct pxd_forecast *f, const struct pxd_scene *s, uint8_t how, uint8_t stride)
 {
@@ -80,9 +86,9 @@ static double bits_left(struct pxd_forecast *f, const struct pxd_scene *s, uint8
 		each = count;
 	for (size_t b = 0; b < blocks; b++) {
 		size_t at = (count - each) / blocks * b * word;
-		const uint8_t *ref[PXD_PREDICT_REFS] = { s->nrefs > 0 ? s->ref[0] + at : NULL,
-			s->nrefs > 1 ? s->ref[1] + at : NULL };
+		const uint8_t *ref[PXD_PREDICT_REFS];
 
+		refs_at(s, at, ref);
 		pxd_predict_apply(&p, word, s->in + at, ref, each * word, f->out);
 		bits += (double)pxd_predict_bits(word, f->out, each * word, each > 2 * WARM ? WARM : 0);
 	}
@@ -150,9 +156,9 @@ static double ratio_of(
 {
 	size_t len = s->n < SAMPLE ? s->n / 16 * 16 : SAMPLE, at = (s->n - len) / 2 & ~(size_t)15, m;
 	struct pxd_predictor p = { .how = how, .stride = stride };
-	const uint8_t *ref[PXD_PREDICT_REFS] = { s->nrefs > 0 ? s->ref[0] + at : NULL,
-		s->nrefs > 1 ? s->ref[1] + at : NULL };
+	const uint8_t *ref[PXD_PREDICT_REFS];
 
+	refs_at(s, at, ref);
 	if (how)
 		pxd_predict_apply(&p, pxd_predict_word(s->elem), s->in + at, ref, len, f->out);
 	m = pxd_codec_pack(c, PXD_CODEC_ZSTD | PXD_CODEC_SHUFFLE, 1, s->elem, how ? f->out : s->in + at, len,

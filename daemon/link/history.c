@@ -233,10 +233,11 @@ int pxd_history_refs(const struct pxd_history *h, const struct px_frame *f, uint
 		if (n == 0 && k->seq <= acked) {
 			ref[n++] = k;
 			back = at;
-		} else if (n == 1 && at == 2 * back) {
+		} else if (n > 0 && n < PXD_PREDICT_REFS && at == (n + 1) * back) {
 			ref[n++] = k;
-			break;
 		}
+		if (n == PXD_PREDICT_REFS)
+			break;
 	}
 	return n;
 }

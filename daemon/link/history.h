@@ -54,8 +54,8 @@ int pxd_history_keep(
  * there is none. */
 struct pxd_kept *pxd_history_find(
 	const struct pxd_history *h, const struct px_frame *f, uint32_t msg, uint64_t acked);
-/* pxd_history_refs: what a segment of f may refer to: the newest one with a number <= acked, and the one that came as long before it
- * as it came before f. How many. */
+/* pxd_history_refs: what a segment of f may refer to: the newest one with a number <= acked, and those that came as long before it, and
+ * twice as long, as it came before f. How many. */
 int pxd_history_refs(const struct pxd_history *h, const struct px_frame *f, uint64_t acked,
 	struct pxd_kept *ref[PXD_PREDICT_REFS]);
 /* pxd_history_knows: has anything like f's segment been kept? */

@@ -185,10 +185,10 @@ static void refs_find(const struct pxd_path *l, const struct px_frame *f, struct
 {
 	r->stream = -1;
 	r->n = 0;
-	r->ref[0] = r->ref[1] = NULL;
+	memset(r->ref, 0, sizeof r->ref);
 	for (int i = 0; i < l->use; i++) {
 		struct pxd_stream *s = l->stream[i];
-		struct pxd_kept *ref[PXD_PREDICT_REFS] = { NULL, NULL };
+		struct pxd_kept *ref[PXD_PREDICT_REFS] = { NULL };
 		int n;
 
 		if (s->life.state != PXD_LINK_UP || s->q.unsent >= PXD_STREAM_HIGH ||

@@ -26,8 +26,8 @@ void pxd_predict_head_put(const struct pxd_predictor *p, uint8_t *out)
 	out[1] = p->stride;
 	px_put16(out + 2, 0);
 	px_put32(out + 4, p->sum);
-	px_put32(out + 8, p->ref[0]);
-	px_put32(out + 12, p->ref[1]);
+	for (int i = 0; i < PXD_PREDICT_REFS; i++)
+		px_put32(out + 8 + 4 * i, p->ref[i]);
 }
 
 int pxd_predict_head_get(const uint8_t *in, size_t n, struct pxd_predictor *p)
@@ -39,9 +39,9 @@ int pxd_predict_head_get(const uint8_t *in, size_t n, struct pxd_predictor *p)
 	q.how = in[0];
 	q.stride = in[1];
 	q.sum = px_get32(in + 4);
-	q.ref[0] = px_get32(in + 8);
-	q.ref[1] = px_get32(in + 12);
-	if ((q.how & ~PXD_PREDICT_ALL) || px_get16(in + 2) != 0 || pxd_predict_time(&q) > PXD_PREDICT_REFS)
+	for (int i = 0; i < PXD_PREDICT_REFS; i++)
+		q.ref[i] = px_get32(in + 8 + 4 * i);
+	if ((q.how & ~PXD_PREDICT_ALL) || px_get16(in + 2) != 0)
 		return PX_EPROTO;
 	if (pxd_predict_time(&q) == 0 && pxd_predict_space(&q) == 0)
 		return PX_EPROTO;
@@ -122,7 +122,10 @@ INLINE uint64_t expected(const uint8_t *const *ref, size_t at, int time, unsigne
 		return 0;
 	if (time == 1)
 		return image(ref[0] + at, word, swap, order);
-	return 2 * image(ref[0] + at, word, swap, order) - image(ref[1] + at, word, swap, order);
+	if (time == 2)
+		return 2 * image(ref[0] + at, word, swap, order) - image(ref[1] + at, word, swap, order);
+	return 3 * image(ref[0] + at, word, swap, order) - 3 * image(ref[1] + at, word, swap, order) +
+	       image(ref[2] + at, word, swap, order);
 }
 
 INLINE void apply(const struct pxd_predictor *p, unsigned word, const uint8_t *in, const uint8_t *const *ref,
@@ -214,15 +217,16 @@ uint64_t pxd_predict_bits(unsigned word, const uint8_t *out, size_t n, size_t fr
 
 enum pxd_predict_kind pxd_predict_kind(const struct pxd_predictor *p)
 {
-	return p->how & PXD_PREDICT_XOR   ? PXD_KIND_XOR
-	       : pxd_predict_time(p) == 0 ? PXD_KIND_NEIGHBOUR
-	       : pxd_predict_time(p) == 1 ? PXD_KIND_PREVIOUS
-					  : PXD_KIND_LINEAR;
+	static const enum pxd_predict_kind kinds[] = { PXD_KIND_NEIGHBOUR, PXD_KIND_PREVIOUS, PXD_KIND_LINEAR,
+		PXD_KIND_PARABOLA };
+
+	return p->how & PXD_PREDICT_XOR ? PXD_KIND_XOR : kinds[pxd_predict_time(p)];
 }
 
 const char *pxd_predict_kind_name(enum pxd_predict_kind k)
 {
-	static const char *const names[PXD_PREDICT_KINDS] = { "neighbour", "previous", "linear", "xor" };
+	static const char *const names[PXD_PREDICT_KINDS] = { "neighbour", "previous", "linear", "parabola",
+		"xor" };
 
 	return names[k];
 }

@@ -1,6 +1,6 @@
 /* predict.h: the numbers of a segment replaced by how far they are from what was to be expected, and back, lossless to the last bit.
  *
- * Pure: memory in, memory out; usable from any thread. What is expected comes from one or two earlier segments (time), from the
+ * Pure: memory in, memory out; usable from any thread. What is expected comes from up to three earlier segments (time), from the
  * neighbours in the segment itself (space), or both. All of it is arithmetic of whole numbers modulo 2^32 or 2^64 on the bits, so
  * NaN payloads, -0 and denormals need no care. PROTOCOL.md ("Prediction") is normative; a segment that was predicted begins with
  * PXD_PREDICT_HEAD bytes that say how.
@@ -12,11 +12,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PXD_PREDICT_HEAD 16
-#define PXD_PREDICT_REFS 2
+#define PXD_PREDICT_HEAD 20
+#define PXD_PREDICT_REFS 3
 
 enum {
-	PXD_PREDICT_TIME = 3,       /* references: 1 the value before, 2 the line through the last two */
+	PXD_PREDICT_TIME =
+		3, /* references: 1 the value before, 2 the line through the last two, 3 the parabola */
 	PXD_PREDICT_SPACE = 3 << 2, /* how often the neighbour is taken away */
 	PXD_PREDICT_SPACE_1 = 1 << 2,
 	PXD_PREDICT_FLOAT = 1 << 4, /* the order-preserving whole number of a floating-point number */
@@ -59,13 +60,14 @@ void pxd_predict_undo(
 	const struct pxd_predictor *p, unsigned word, uint8_t *data, const uint8_t *const *ref, size_t n);
 /* pxd_predict_bits: significant bits of the numbers at out[0..n), which apply has made, from number `from` on. */
 uint64_t pxd_predict_bits(unsigned word, const uint8_t *out, size_t n, size_t from);
-/* pxd_predict_name: "linear", "previous", "xor", "neighbour" or "none". */
+/* pxd_predict_name: "neighbour", "previous", "linear", "parabola", "xor" or "none". */
 const char *pxd_predict_name(const struct pxd_predictor *p);
 
 enum pxd_predict_kind {
 	PXD_KIND_NEIGHBOUR,
 	PXD_KIND_PREVIOUS,
 	PXD_KIND_LINEAR,
+	PXD_KIND_PARABOLA,
 	PXD_KIND_XOR,
 	PXD_PREDICT_KINDS
 };

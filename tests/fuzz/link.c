@@ -167,7 +167,7 @@ int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, 
 int pxd_unpack(struct pxd_unpack *u)
 {
 	static struct pxd_codec *c;
-	const uint8_t *ref[PXD_PREDICT_REFS] = { NULL, NULL };
+	const uint8_t *ref[PXD_PREDICT_REFS] = { NULL };
 
 	if (!c)
 		c = pxd_codec_new();
@@ -433,12 +433,10 @@ static const uint8_t *predicted(struct px_frame *f)
 	static uint8_t zeros[PX_SEG_MAX], scratch[PX_SEG_MAX], out[PX_SEG_MAX];
 	static struct pxd_codec *c;
 	unsigned a = arg();
-	const uint8_t *ref[PXD_PREDICT_REFS] = { zeros, zeros };
+	const uint8_t *ref[PXD_PREDICT_REFS] = { zeros, zeros, zeros };
 	struct pxd_predictor p = { .how = (uint8_t)(a & 3 ? a & 0x53 : 4), .stride = a & 3 ? 0 : 1 };
 	size_t n = (size_t)f->body;
 
-	if (pxd_predict_time(&p) > PXD_PREDICT_REFS)
-		p.how--;
 	for (int i = 0; i < pxd_predict_time(&p); i++)
 		p.ref[i] = f->msg - 1 - (uint32_t)i - (a >> 7);
 	if (!c)

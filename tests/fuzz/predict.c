@@ -34,13 +34,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)
 	elem = in[1];
 	want = (in[4] | (size_t)in[5] << 8) % WANT_MAX;
 	half = (len - 6) / 2;
-	room = malloc(4 * want + 1); /* each part exactly as long as allowed */
+	room = malloc(5 * want + 1); /* each part exactly as long as allowed */
 	MUST(c && room);
 	repeat(room, want, in + 6, half);
-	repeat(room + want, 2 * want, in + 6 + half, len - 6 - half);
-	ref[0] = room + want;
-	ref[1] = room + 2 * want;
-	rc = pxd_seg_decode(c, in[0], elem, ref, in + 6, half, room + 3 * want, want);
+	repeat(room + want, 3 * want, in + 6 + half, len - 6 - half);
+	for (int i = 0; i < PXD_PREDICT_REFS; i++)
+		ref[i] = room + (size_t)(i + 1) * want;
+	rc = pxd_seg_decode(c, in[0], elem, ref, in + 6, half, room + 4 * want, want);
 	MUST(rc == 0 || rc == PX_EPROTO);
 	head[0] = in[2];
 	head[1] = in[3];
@@ -51,12 +51,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)
 		if (m) {
 			MUST(pxd_predict_head_get(packed, m, &q) == 0 && q.how == p.how && q.sum == p.sum);
 			MUST(pxd_seg_decode(c, PXD_CODEC_LZ4 | PXD_CODEC_PREDICT, elem, ref, packed, m,
-				     room + 3 * want, want) == 0);
-			MUST(memcmp(room + 3 * want, room, want) == 0);
+				     room + 4 * want, want) == 0);
+			MUST(memcmp(room + 4 * want, room, want) == 0);
 			packed[m / 2] ^= 1; /* noticed, or it meant nothing */
 			rc = pxd_seg_decode(c, PXD_CODEC_LZ4 | PXD_CODEC_PREDICT, elem, ref, packed, m,
-				room + 3 * want, want);
-			MUST(rc == PX_EPROTO || memcmp(room + 3 * want, room, want) == 0);
+				room + 4 * want, want);
+			MUST(rc == PX_EPROTO || memcmp(room + 4 * want, room, want) == 0);
 		}
 	}
 	free(room);

@@ -88,10 +88,12 @@ TEST(a_line_goes_through_equal_distances)
 		CHECK_INT(pxd_history_keep(&h, &f, NULL, &k), 0);
 	}
 	f = frame_of(0, 10, 10);
-	CHECK_INT(pxd_history_refs(&h, &f, 9, ref), 2);
-	CHECK(ref[0]->msg == 9 && ref[1]->msg == 8);
-	CHECK_INT(pxd_history_refs(&h, &f, 7, ref), 2);
-	CHECK(ref[0]->msg == 7 && ref[1]->msg == 4);
+	CHECK_INT(pxd_history_refs(&h, &f, 9, ref), 3);
+	CHECK(ref[0]->msg == 9 && ref[1]->msg == 8 && ref[2]->msg == 7);
+	CHECK_INT(pxd_history_refs(&h, &f, 7, ref), 3);
+	CHECK(ref[0]->msg == 7 && ref[1]->msg == 4 && ref[2]->msg == 1);
+	CHECK_INT(pxd_history_refs(&h, &f, 6, ref), 2);
+	CHECK(ref[0]->msg == 6 && ref[1]->msg == 2);
 	CHECK_INT(pxd_history_refs(&h, &f, 4, ref), 1);
 	CHECK_INT(ref[0]->msg, 4);
 	CHECK_INT(pxd_history_refs(&h, &f, 0, ref), 0);

@@ -187,13 +187,13 @@ static int digit(int c)
 	return isdigit(c) ? c - '0' : tolower(c) - 'a' + 10;
 }
 
-/* codec, elem, plain length (two bytes); two references of that length; the body. Only raw deflate, as in decode.py. */
+/* codec, elem, plain length (two bytes); three references of that length; the body. Only raw deflate, as in decode.py. */
 static void show_segment(const uint8_t *in, size_t len)
 {
-	size_t n = len < 4 ? 0 : in[2] | (size_t)in[3] << 8, at = 4 + 2 * n;
+	size_t n = len < 4 ? 0 : in[2] | (size_t)in[3] << 8, at = 4 + 3 * n;
 	struct pxd_codec *c = pxd_codec_new();
 	uint8_t *out = malloc(n + 1);
-	const uint8_t *ref[PXD_PREDICT_REFS] = { in + 4, in + 4 + n };
+	const uint8_t *ref[PXD_PREDICT_REFS] = { in + 4, in + 4 + n, in + 4 + 2 * n };
 	unsigned kind = len < 4 ? 0 : in[0] & 0x3f;
 
 	if (len < 4 || len < at) {

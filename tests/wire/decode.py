@@ -225,8 +225,8 @@ def show_preamble(fields):
             f"to_gateway={target_gateway} stream={stream_number} job={job.hex()} number={number} proof={proof.hex()}")
 
 
-# Section 3, codec, Prediction: codec, elem, plain length; two references of that length; the body. Only raw deflate is decoded here.
-HEAD = struct.Struct("<BBHIII")
+# Section 3, codec, Prediction: codec, elem, plain length; three references of that length; the body. Only raw deflate is decoded here.
+HEAD = struct.Struct("<BBHIIII")
 
 
 def crc32c(data):
@@ -263,7 +263,7 @@ def predicted(codec, elem, refs, body, n):
     need(elem in (4, 8, 16) and len(body) >= HEAD.size)
     how, stride, zero, sum_, *names = HEAD.unpack(body[:HEAD.size])
     time, space, order, xor, big = how & 3, how >> 2 & 3, how & 16, how & 32, how & 64
-    need(how < 128 and zero == 0 and time <= 2 and (time or space) and bool(space) == bool(stride))
+    need(how < 128 and zero == 0 and (time or space) and bool(space) == bool(stride))
     need(not any(names[time:]) and (not xor or (time, space, order) == (1, 0, 0)))
     residual = inflated(codec & ~0x40, elem, body[HEAD.size:], n)
     w = 4 if elem == 4 else 8
@@ -285,7 +285,10 @@ def predicted(codec, elem, refs, body, n):
         for _ in range(space):
             for i in range(stride, count):
                 d[i] = d[i] + d[i - stride] & most
-        expected = [0] * count if time == 0 else r[0] if time == 1 else [2 * a - b for a, b in zip(*r)]
+        a, b, c = r
+        expected = [0] * count
+        for i in range(count if time else 0):
+            expected[i] = (a[i], 2 * a[i] - b[i], 3 * a[i] - 3 * b[i] + c[i])[time - 1]
         plain = [a + b & most for a, b in zip(d, expected)]
         if order:
             plain = [x ^ top if x & top else x ^ most for x in plain]
@@ -297,13 +300,13 @@ def predicted(codec, elem, refs, body, n):
 def segment(data):
     need(len(data) >= 4, "short")
     codec, elem, n = data[0], data[1], data[2] | data[3] << 8
-    need(len(data) >= 4 + 2 * n, "short")
-    body = data[4 + 2 * n:]
+    need(len(data) >= 4 + 3 * n, "short")
+    body = data[4 + 3 * n:]
     if codec & 0x3F in (2, 3):
         return "other"
     need(len(body) < n if codec else len(body) == n)
     if codec & 0x40:
-        return predicted(codec, elem, (data[4:4 + n], data[4 + n:4 + 2 * n]), body, n).hex()
+        return predicted(codec, elem, (data[4:4 + n], data[4 + n:4 + 2 * n], data[4 + 2 * n:4 + 3 * n]), body, n).hex()
     return inflated(codec, elem, body, n).hex()
 
 
