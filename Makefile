@@ -3,6 +3,7 @@
 #   make                 libraries, daemons, pacxrun, pacxctl
 #   make check           build and run every test that fits CI's time
 #   make check-long      the long forms: big messages, all ScaLAPACK tests, Global Arrays and coarrays, 100,000 messages per vendor pair
+#   make check-mpis      the MPI test programs in worlds of Debian 12, 13 and unstable: private roots are made and built in (root, debootstrap)
 #   make bench           figures of the relay, each next to a reference measured in the same run
 #   make bench-link      figures of links, loopback and emulated wide area (root); PART=3 or 1,2: some of them (tests/bench/link.py)
 #   make bench-codec     ratio and speed of the codecs on kinds of data, and of prediction on what iterative programs send
@@ -237,6 +238,11 @@ check: check-build
 	@PACX_BUILD=$(B) tests/run -t 60 $(CHECK_ITEMS)
 check-fast: $(UNIT) $(B)/tests/decode $(foreach t,$(FUZZ),$(B)/tests/replay_$(t))
 	@tests/run -j 2 $(NOMPI_ITEMS)
+mpi-tests: $(MPI_TESTS)
+# Worlds of several versions of each MPI: minutes of downloads and builds, root, debootstrap. ROOTS: where the roots are kept.
+ROOTS = build/roots
+check-mpis: check-build
+	@tests/run -t 14400 "tests/mpi/roots.py --roots $(ROOTS) --build $(B)"
 check-long: check-build
 	@PACX_BUILD=$(B) tests/run $(LONG_ITEMS)
 
@@ -288,6 +294,6 @@ clean:
 	rm -rf build
 
 FORCE:
-.PHONY: all help check check-build check-fast check-long bench bench-link bench-codec bench-predict fuzz lint install clean
+.PHONY: all help check check-build check-fast check-long check-mpis mpi-tests bench bench-link bench-codec bench-predict fuzz lint install clean
 .SECONDARY:
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

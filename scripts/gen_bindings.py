@@ -93,7 +93,7 @@ def read_api(path=API):
             raise SystemExit(f"{path}:{no}: class {cls!r} is none of native, call, own, refused")
         if name in api:
             raise SystemExit(f"{path}:{no}: {name} has a second row")
-        bad = set(filter(None, opts.split(","))) - {"any", "nolock", "before", "both", "meet", "win", "world", "either", "inter"}
+        bad = set(filter(None, opts.split(","))) - {"any", "nolock", "before", "both", "meet", "win", "world", "either", "inter", "later"}
         if bad:
             raise SystemExit(f"{path}:{no}: unknown option {' '.join(sorted(bad))}")
         api[name] = (cls, set(filter(None, opts.split(","))))
@@ -150,6 +150,10 @@ def body(f, opts, prefix="px_"):
         return f"void px_{f.name}(void)"
     out = []
     for p in f.params:
+        if f.name.startswith("Request_get_status_") and p.type == "MPI_Request":
+            p = Param("const MPI_Request " + p.name + p.array)  # MPICH 4.2 has it without
+        if f.name.startswith("Request_get_status_") and p.name == "array_of_statuses":
+            p = Param("MPI_Status *array_of_statuses")
         if p.type == "MPI_Comm" and not p.array and "any" not in opts:
             out.append("struct px_comm *c")
         elif p.type == "MPI_File" and not p.array:

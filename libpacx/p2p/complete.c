@@ -16,7 +16,7 @@
 #include "vendor.h"
 #include "wait.h"
 
-static void empty_status(MPI_Status *status)
+void px_status_empty(MPI_Status *status)
 {
 	if (status != MPI_STATUS_IGNORE) {
 		struct px_req r;
@@ -24,11 +24,6 @@ static void empty_status(MPI_Status *status)
 		px_req_set_status(&r, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
 		px_status_copy(status, &r.status);
 	}
-}
-
-static bool asleep(const struct px_req *r)
-{
-	return r->persistent && !r->active;
 }
 
 int px_Wait(MPI_Request *req, MPI_Status *status)
@@ -42,8 +37,8 @@ int px_Wait(MPI_Request *req, MPI_Status *status)
 	}
 	if (!r)
 		return px_wait_native(req, status);
-	if (asleep(r)) {
-		empty_status(status);
+	if (px_req_asleep(r)) {
+		px_status_empty(status);
 		return MPI_SUCCESS;
 	}
 	px_req_wait(r);
@@ -57,31 +52,13 @@ int px_Test(MPI_Request *req, int *flag, MPI_Status *status)
 	px_progress();
 	if (!r)
 		return px_n.Test(req, flag, status);
-	if (asleep(r)) {
+	if (px_req_asleep(r)) {
 		*flag = 1;
-		empty_status(status);
+		px_status_empty(status);
 		return MPI_SUCCESS;
 	}
 	*flag = px_req_test(r);
 	return *flag ? px_req_finish(r, req, status) : MPI_SUCCESS;
-}
-
-int px_Request_get_status(MPI_Request req, int *flag, MPI_Status *status)
-{
-	struct px_req *r = px_req_find(req);
-
-	px_progress();
-	if (!r)
-		return px_n.Request_get_status(req, flag, status);
-	if (asleep(r)) {
-		*flag = 1;
-		empty_status(status);
-	} else {
-		*flag = px_req_test(r);
-		if (*flag)
-			px_status_copy(status, &r->status);
-	}
-	return MPI_SUCCESS;
 }
 
 struct mix {
@@ -151,7 +128,7 @@ static bool own_done(struct mix *m)
 	bool all = true;
 
 	for (int i = 0; i < m->no; i++)
-		all &= asleep(m->own[i]) || px_req_test(m->own[i]);
+		all &= px_req_asleep(m->own[i]) || px_req_test(m->own[i]);
 	return all;
 }
 
@@ -167,8 +144,8 @@ static int finish_one(
 {
 	int error = r->error;
 
-	if (asleep(r)) {
-		empty_status(status);
+	if (px_req_asleep(r)) {
+		px_status_empty(status);
 		if (status != MPI_STATUS_IGNORE)
 			status->MPI_ERROR = MPI_SUCCESS;
 		return MPI_SUCCESS;
@@ -219,7 +196,7 @@ static int finish_all(struct mix *m, MPI_Request *req, MPI_Status *statuses, int
 static bool waits_natively(const struct mix *m)
 {
 	for (int i = 0; i < m->no; i++)
-		if (!asleep(m->own[i]) && !m->own[i]->done && !px_req_only_native(m->own[i]))
+		if (!px_req_asleep(m->own[i]) && !m->own[i]->done && !px_req_only_native(m->own[i]))
 			return false;
 	return px_hooked;
 }
@@ -289,7 +266,7 @@ int px_Waitall(int n, MPI_Request req[], MPI_Status statuses[])
 		return MPI_ERR_NO_MEM;
 	}
 	for (int i = 0; i < m.nn; i++) {
-		empty_status(&m.nat_st[i]); /* null and inactive ones */
+		px_status_empty(&m.nat_st[i]); /* null and inactive ones */
 		m.nat_st[i].MPI_ERROR = MPI_SUCCESS;
 	}
 	native = m.nn == 0;
@@ -345,7 +322,7 @@ static bool look_any(struct mix *m, MPI_Request *req, int *index, MPI_Status *st
 	for (int i = 0; i < m->no; i++) {
 		struct px_req *r = m->own[i];
 
-		if (asleep(r))
+		if (px_req_asleep(r))
 			continue;
 		active = true;
 		if (px_req_test(r)) {
@@ -362,7 +339,7 @@ static bool look_any(struct mix *m, MPI_Request *req, int *index, MPI_Status *st
 	}
 	if (flag && !active) {
 		*index = MPI_UNDEFINED;
-		empty_status(status);
+		px_status_empty(status);
 		return true;
 	}
 	return false;
@@ -428,7 +405,7 @@ static int look_some(struct mix *m, MPI_Request *req, int *count, int *indices, 
 	for (int i = 0; i < m->no; i++) {
 		struct px_req *r = m->own[i];
 
-		if (asleep(r))
+		if (px_req_asleep(r))
 			continue;
 		active = true;
 		if (!px_req_test(r))
@@ -489,7 +466,7 @@ int px_Request_free(MPI_Request *req)
 			"5.12)");
 	if (r->kind == PX_TASK) /* nobody else would look after it */
 		px_req_wait(r);
-	if (asleep(r) || r->kind == PX_TASK)
+	if (px_req_asleep(r) || r->kind == PX_TASK)
 		px_req_release(r);
 	else
 		px_req_detach(r);
@@ -535,7 +512,7 @@ int px_Cancel(MPI_Request *req)
 		return px_n.Cancel(req);
 	px_progress();
 	/* Sends are never cancelled (they complete), nor are receives that have matched. */
-	if (r->kind == PX_RECV && !asleep(r))
+	if (r->kind == PX_RECV && !px_req_asleep(r))
 		px_req_cancel(r);
 	return MPI_SUCCESS;
 }

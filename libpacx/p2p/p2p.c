@@ -210,10 +210,28 @@ int px_Bsend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag,
 	return buffered_away(r, px_send_start(r));
 }
 
+/* What was sent from a buffer has left; that it never lies in the user's is our affair. */
 void px_Buffer_detach(void)
 {
 	px_buffered_wait();
 }
+
+#ifdef PX_HAVE_Buffer_flush
+void px_Buffer_flush(void)
+{
+	px_buffered_wait();
+}
+
+void px_Comm_detach_buffer(void)
+{
+	px_buffered_wait();
+}
+
+void px_Comm_flush_buffer(void)
+{
+	px_buffered_wait();
+}
+#endif
 
 static int isend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c,
 	enum px_mode mode, MPI_Request *req)

@@ -119,6 +119,30 @@ void px_req_release(struct px_req *r)
 	px_comm_drop(c);
 }
 
+static void token_free(uint64_t key, void *value, void *arg)
+{
+	struct px_req *r = value;
+
+	(void)key;
+	(void)arg;
+	px_n.Request_free(&r->token);
+}
+
+void px_req_close(void)
+{
+	if (tokens)
+		px_map_each(tokens, token_free, NULL);
+	px_map_free(tokens);
+	tokens = NULL;
+	live = 0;
+	while (pool) {
+		struct px_req *r = pool;
+
+		pool = r->next;
+		free(r);
+	}
+}
+
 struct px_req *px_req_find(MPI_Request h)
 {
 	return live > 0 && h != MPI_REQUEST_NULL ? px_map_get(tokens, request_key(h)) : NULL;

@@ -71,7 +71,15 @@ void px_duty_add(int n);
 struct px_req *px_req_new(struct px_comm *c);          /* with token; NULL: out of memory */
 void px_req_init(struct px_req *r, struct px_comm *c); /* on the stack */
 void px_req_release(struct px_req *r);                 /* back to the pool */
-struct px_req *px_req_find(MPI_Request h);             /* NULL: a native request */
+/* px_req_close: give all tokens back, those that the application has not freed included: MPICH complains of each at the end. */
+void px_req_close(void);
+/* px_req_asleep: a persistent request that is not started. px_status_empty: what tests of such a one, and of null, give. */
+static inline bool px_req_asleep(const struct px_req *r)
+{
+	return r->persistent && !r->active;
+}
+void px_status_empty(MPI_Status *status);
+struct px_req *px_req_find(MPI_Request h); /* NULL: a native request */
 
 /* px_req_test: look once; true when the operation is complete (r->status and r->error then hold). */
 bool px_req_test(struct px_req *r);

@@ -326,6 +326,7 @@ int px_Finalize(void)
 	px_type_sweep();
 	px_n.Comm_free(&px.local);
 	px_channel_close();
+	px_req_close();
 	px.on = false;
 	px_unlock();
 	return px_n.Finalize();
