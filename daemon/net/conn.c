@@ -20,7 +20,7 @@
 #include "list.h"
 #include "node.h"
 #include "tls.h"
-#include "via.h"
+#include "via_command.h"
 #include "wait.h"
 
 #define TURN_BYTES    (4u << 20)

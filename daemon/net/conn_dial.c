@@ -15,6 +15,7 @@
 #include "err.h"
 #include "proof.h"
 #include "tls.h"
+#include "via_command.h"
 #include "wait.h"
 
 #define PAUSE_MIN_MS 20

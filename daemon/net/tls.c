@@ -18,8 +18,6 @@
 
 #include <errno.h>
 #include <openssl/err.h>
-#include <openssl/evp.h>
-#include <openssl/ssl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,56 +26,20 @@
 #include <unistd.h>
 
 #include "err.h"
-#include "proof.h"
+#include "tls_inner.h"
 
 #define RECORD 16384 /* plaintext of the largest record */
 /* Plaintext encrypted before one send: a segment of 256 KiB and its header. 1.7 times as fast as a send per record. */
-#define BATCH      (17 * RECORD)
-#define OUT_MAX    (BATCH + 65536) /* its records, with room: one that does not fit would have to be repeated */
-#define OUT_MIN    4096
-#define IN_MIN     4096
-#define IN_MAX     (8 * RECORD)
-#define SHAKE_MAX  16384 /* bytes from a peer that has not proved anything; a handshake takes 400 */
-#define IDENTITY   64
-#define SITES_LAST 65535
+#define BATCH     (17 * RECORD)
+#define OUT_MAX   (BATCH + 65536) /* its records, with room: one that does not fit would have to be repeated */
+#define OUT_MIN   4096
+#define IN_MIN    4096
+#define IN_MAX    (8 * RECORD)
+#define SHAKE_MAX 16384 /* bytes from a peer that has not proved anything; a handshake takes 400 */
 /* RFC 8446, 5.5: AES-GCM is good for 2^24.5 records of 16 KiB per key. */
 #define REKEY (UINT64_C(1) << 23)
-#define SUITE 0x13, 0x01 /* TLS_AES_128_GCM_SHA256: gives the PSK its hash */
 
-struct pxd_tls_ctx {
-	SSL_CTX *ssl;
-	BIO_METHOD *bio;
-	uint8_t key[PXD_KEY_SIZE];
-	uint8_t door[PXD_KEY_SIZE];
-	uint8_t jobhash[PX_JOBHASH_SIZE];
-	char jobhex[2 * PX_JOBHASH_SIZE + 1];
-	int self;
-};
-
-struct half {
-	uint8_t *mem;
-	size_t size, head, tail;
-};
-
-struct pxd_tls {
-	struct pxd_tls_ctx *ctx;
-	SSL *ssl;
-	int fd;
-	int peer;  /* proved */
-	int other; /* whom we dial, or what the identity of a dialler says */
-	bool server, shaken, dry;
-	int dead; /* PXD_TLS_EOF or PXD_TLS_ERROR once it has happened */
-	struct half in, out;
-	bool held;        /* rule 1 */
-	uint64_t seen;    /* bytes of the handshake */
-	uint64_t records; /* with the present key for writing, at least */
-	uint8_t *gather;  /* [RECORD], for short pieces */
-	char identity[IDENTITY];
-	char why[240];
-};
-
-static int fail(struct pxd_tls *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static int fail(struct pxd_tls *t, const char *fmt, ...)
+int pxd_tls_fail(struct pxd_tls *t, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -89,7 +51,7 @@ static int fail(struct pxd_tls *t, const char *fmt, ...)
 }
 
 /* half_room: at least n bytes behind tail, not more than max in all. */
-static bool half_room(struct half *h, size_t n, size_t max)
+static bool half_room(struct pxd_tls_half *h, size_t n, size_t max)
 {
 	size_t size = h->size;
 	uint8_t *mem;
@@ -120,7 +82,7 @@ static bool half_room(struct half *h, size_t n, size_t max)
 /* out_flush: 0 = nothing left, or want. */
 static int out_flush(struct pxd_tls *t)
 {
-	struct half *o = &t->out;
+	struct pxd_tls_half *o = &t->out;
 
 	while (o->head < o->tail) {
 		ssize_t n = send(t->fd, o->mem + o->head, o->tail - o->head, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -130,7 +92,7 @@ static int out_flush(struct pxd_tls *t)
 		else if (errno == EAGAIN || errno == EWOULDBLOCK)
 			return PXD_TLS_WANT_WRITE;
 		else if (errno != EINTR)
-			return fail(t, "%s", strerror(errno));
+			return pxd_tls_fail(t, "%s", strerror(errno));
 	}
 	o->head = o->tail = 0;
 	return 0;
@@ -158,7 +120,7 @@ static int bio_write(BIO *b, const char *data, int n)
 static int bio_read(BIO *b, char *data, int want)
 {
 	struct pxd_tls *t = BIO_get_data(b);
-	struct half *i = &t->in;
+	struct pxd_tls_half *i = &t->in;
 	size_t n = (size_t)want;
 
 	BIO_clear_retry_flags(b);
@@ -173,11 +135,11 @@ static int bio_read(BIO *b, char *data, int want)
 
 		i->head = i->tail = 0;
 		if (!t->shaken && t->seen >= SHAKE_MAX) {
-			fail(t, "more than %d bytes before the end of the handshake", SHAKE_MAX);
+			pxd_tls_fail(t, "more than %d bytes before the end of the handshake", SHAKE_MAX);
 			return -1;
 		}
 		if (!half_room(i, IN_MIN, IN_MAX)) {
-			fail(t, "out of memory");
+			pxd_tls_fail(t, "out of memory");
 			return -1;
 		}
 		do
@@ -188,7 +150,7 @@ static int bio_read(BIO *b, char *data, int want)
 			return -1;
 		}
 		if (got <= 0) {
-			fail(t, "%s",
+			pxd_tls_fail(t, "%s",
 				got < 0     ? strerror(errno)
 				: t->shaken ? "the connection was cut"
 				: t->server ? "the dialler closed the connection during the handshake"
@@ -228,6 +190,17 @@ static long bio_ctrl(BIO *b, int cmd, long num, void *ptr)
 	}
 }
 
+BIO_METHOD *pxd_tls_bio(void)
+{
+	BIO_METHOD *m = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "pacx socket");
+
+	if (m && BIO_meth_set_write(m, bio_write) && BIO_meth_set_read(m, bio_read) &&
+		BIO_meth_set_ctrl(m, bio_ctrl))
+		return m;
+	BIO_meth_free(m);
+	return NULL;
+}
+
 /* ssl_fail: from OpenSSL's result to ours. */
 static int ssl_fail(struct pxd_tls *t, int rc)
 {
@@ -251,171 +224,30 @@ static int ssl_fail(struct pxd_tls *t, int rc)
 	text = e ? ERR_reason_error_string(e) : NULL;
 	switch (ERR_GET_REASON(e)) {
 	case SSL_R_BINDER_DOES_NOT_VERIFY:
-		return fail(t, "the dialler, which says it is site %d, has another key", t->other);
+		return pxd_tls_fail(t, "the dialler, which says it is site %d, has another key", t->other);
 	case SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM:
 	case SSL_R_NO_SHARED_CIPHER:
-		return fail(t, "the dialler offers no key of this job: no site of it");
+		return pxd_tls_fail(t, "the dialler offers no key of this job: no site of it");
 	case SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER:
 	case SSL_R_TLSV1_ALERT_DECRYPT_ERROR:
 		if (!t->server && !t->shaken)
-			return fail(t, "the other side has another key");
+			return pxd_tls_fail(t, "the other side has another key");
 		break;
 	case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
 		if (!t->server && !t->shaken)
-			return fail(t,
+			return pxd_tls_fail(t,
 				"the other side refuses our identity: it belongs to another job, or is "
 				"another site");
 		break;
 	case SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC:
 	case SSL_R_BAD_RECORD_TYPE:
 		if (t->shaken)
-			return fail(t, "what came was changed on the way (%s)", text ? text : "TLS");
+			return pxd_tls_fail(t, "what came was changed on the way (%s)", text ? text : "TLS");
 		break;
 	default:
 		break;
 	}
-	return fail(t, "TLS: %s", text ? text : "unknown error");
-}
-
-/* psk_make: the key of the ordered pair as a session that OpenSSL takes for a PSK. NULL: out of memory. */
-static SSL_SESSION *psk_make(SSL *ssl, const struct pxd_tls_ctx *c, int dialler, int listener)
-{
-	static const unsigned char suite[] = { SUITE };
-	const SSL_CIPHER *cipher = SSL_CIPHER_find(ssl, suite);
-	uint8_t psk[PXD_KEY_SIZE];
-	char info[64];
-	SSL_SESSION *s = SSL_SESSION_new();
-	bool good;
-
-	snprintf(info, sizeof info, "pacx1 link dialler=%d listener=%d", dialler, listener);
-	good = cipher && s && pxd_key_derive(c->key, c->jobhash, sizeof c->jobhash, info, psk) == 0 &&
-	       SSL_SESSION_set1_master_key(s, psk, sizeof psk) && SSL_SESSION_set_cipher(s, cipher) &&
-	       SSL_SESSION_set_protocol_version(s, TLS1_3_VERSION);
-	pxd_key_wipe(psk, sizeof psk);
-	if (good)
-		return s;
-	SSL_SESSION_free(s);
-	return NULL;
-}
-
-static void identity_make(const struct pxd_tls_ctx *c, int dialler, int listener, char text[IDENTITY])
-{
-	snprintf(text, IDENTITY, "pacx1 %s %d %d", c->jobhex, dialler, listener);
-}
-
-static int psk_use(SSL *ssl, const EVP_MD *md, const unsigned char **id, size_t *len, SSL_SESSION **out)
-{
-	struct pxd_tls *t = SSL_get_app_data(ssl);
-
-	(void)md; /* both suites have SHA-256 */
-	*out = psk_make(ssl, t->ctx, t->ctx->self, t->other);
-	*id = (const unsigned char *)t->identity;
-	*len = strlen(t->identity);
-	if (!*out)
-		fail(t, "out of memory");
-	return *out != NULL;
-}
-
-/* psk_find: the identity is a stranger's text. Without a session the handshake fails for want of a certificate. */
-static int psk_find(SSL *ssl, const unsigned char *id, size_t len, SSL_SESSION **out)
-{
-	struct pxd_tls *t = SSL_get_app_data(ssl);
-	char text[IDENTITY], job[2 * PX_JOBHASH_SIZE + 1], again[IDENTITY];
-	long dialler, listener;
-	int used = 0;
-
-	*out = NULL;
-	if (len >= sizeof text || memchr(id, 0, len)) {
-		fail(t, "the dialler's identity is not one of PACX");
-		return 1;
-	}
-	memcpy(text, id, len);
-	text[len] = '\0';
-	if (sscanf(text, "pacx1 %32[0-9a-f] %9ld %9ld%n", job, &dialler, &listener, &used) != 3 ||
-		(size_t)used != len || dialler < 0 || dialler > SITES_LAST || listener < 0 ||
-		listener > SITES_LAST) {
-		fail(t, "the dialler's identity is not one of PACX");
-	} else if (strcmp(job, t->ctx->jobhex) != 0) {
-		fail(t, "the dialler belongs to another job");
-	} else if (listener != t->ctx->self) {
-		fail(t, "the dialler wants site %ld, this is site %d", listener, t->ctx->self);
-	} else if (dialler == t->ctx->self) {
-		fail(t, "the dialler says it is site %ld, which is this one", dialler);
-	} else {
-		identity_make(t->ctx, (int)dialler, (int)listener, again);
-		if (strcmp(again, text) != 0) {
-			fail(t, "the dialler's identity is not one of PACX");
-			return 1;
-		}
-		t->other = (int)dialler;
-		*out = psk_make(ssl, t->ctx, (int)dialler, (int)listener);
-		return *out != NULL;
-	}
-	return 1;
-}
-
-int pxd_tls_ctx_new(struct pxd_tls_ctx **out, const uint8_t key[PXD_KEY_SIZE],
-	const uint8_t jobhash[PX_JOBHASH_SIZE], int self, char *why, size_t cap)
-{
-	struct pxd_tls_ctx *c = calloc(1, sizeof *c);
-	unsigned long e;
-	const char *text;
-
-	if (!c) {
-		snprintf(why, cap, "out of memory");
-		return PX_ENOMEM;
-	}
-	memcpy(c->key, key, sizeof c->key);
-	memcpy(c->jobhash, jobhash, sizeof c->jobhash);
-	for (int i = 0; i < PX_JOBHASH_SIZE; i++)
-		snprintf(c->jobhex + 2 * i, 3, "%02x", jobhash[i]);
-	c->self = self;
-	ERR_clear_error();
-	if (pxd_proof_key(key, c->door) < 0)
-		goto fail;
-	c->bio = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "pacx socket");
-	c->ssl = SSL_CTX_new(TLS_method());
-	if (!c->bio || !c->ssl || !BIO_meth_set_write(c->bio, bio_write) ||
-		!BIO_meth_set_read(c->bio, bio_read) || !BIO_meth_set_ctrl(c->bio, bio_ctrl) ||
-		!SSL_CTX_set_min_proto_version(c->ssl, TLS1_3_VERSION) ||
-		!SSL_CTX_set_max_proto_version(c->ssl, TLS1_3_VERSION) ||
-		!SSL_CTX_set_ciphersuites(c->ssl, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256") ||
-		!SSL_CTX_set1_groups_list(c->ssl, "X25519:P-256") || !SSL_CTX_set_num_tickets(c->ssl, 0))
-		goto fail;
-	/* PSK with (EC)DHE is OpenSSL's default; SSL_OP_ALLOW_NO_DHE_KEX would add the other. */
-	SSL_CTX_clear_options(c->ssl, SSL_OP_ENABLE_MIDDLEBOX_COMPAT | SSL_OP_ALLOW_NO_DHE_KEX);
-	SSL_CTX_set_options(c->ssl, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION |
-					    SSL_OP_CIPHER_SERVER_PREFERENCE);
-	SSL_CTX_set_mode(c->ssl, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-	SSL_CTX_clear_mode(c->ssl, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_AUTO_RETRY);
-	SSL_CTX_set_session_cache_mode(c->ssl, SSL_SESS_CACHE_OFF);
-	SSL_CTX_set_max_early_data(c->ssl, 0);
-	SSL_CTX_set_psk_use_session_callback(c->ssl, psk_use);
-	SSL_CTX_set_psk_find_session_callback(c->ssl, psk_find);
-	*out = c;
-	return 0;
-fail:
-	e = ERR_peek_error();
-	text = e ? ERR_reason_error_string(e) : NULL;
-	snprintf(why, cap, "cannot set up TLS 1.3 (OpenSSL): %s", text ? text : "unknown error");
-	ERR_clear_error();
-	pxd_tls_ctx_free(c);
-	return PX_EIO;
-}
-
-const uint8_t *pxd_tls_door(const struct pxd_tls_ctx *ctx)
-{
-	return ctx ? ctx->door : NULL;
-}
-
-void pxd_tls_ctx_free(struct pxd_tls_ctx *ctx)
-{
-	if (!ctx)
-		return;
-	SSL_CTX_free(ctx->ssl);
-	BIO_meth_free(ctx->bio);
-	pxd_key_wipe(ctx, sizeof *ctx);
-	free(ctx);
+	return pxd_tls_fail(t, "TLS: %s", text ? text : "unknown error");
 }
 
 static struct pxd_tls *tls_new(struct pxd_tls_ctx *ctx, int fd, bool server, int peer)
@@ -446,7 +278,7 @@ static struct pxd_tls *tls_new(struct pxd_tls_ctx *ctx, int fd, bool server, int
 	if (server) {
 		SSL_set_accept_state(t->ssl);
 	} else {
-		identity_make(ctx, ctx->self, peer, t->identity);
+		pxd_tls_identity(ctx, ctx->self, peer, t->identity);
 		SSL_set_connect_state(t->ssl);
 		SSL_set_verify(t->ssl, SSL_VERIFY_PEER, NULL); /* no certificate is trusted */
 	}
@@ -486,10 +318,10 @@ int pxd_tls_shake(struct pxd_tls *t)
 	rc = SSL_do_handshake(t->ssl);
 	if (rc != 1) {
 		rc = ssl_fail(t, rc);
-		return rc == PXD_TLS_EOF ? fail(t, "the other side ended the handshake") : rc;
+		return rc == PXD_TLS_EOF ? pxd_tls_fail(t, "the other side ended the handshake") : rc;
 	}
 	if (t->why[0] || !SSL_session_reused(t->ssl) || SSL_version(t->ssl) != TLS1_3_VERSION)
-		return fail(t, "the other side did not use the job's key");
+		return pxd_tls_fail(t, "the other side did not use the job's key");
 	t->peer = t->other;
 	t->shaken = true;
 	return 0;
@@ -502,7 +334,7 @@ ssize_t pxd_tls_read(struct pxd_tls *t, void *buf, size_t n)
 	if (t->dead)
 		return t->dead;
 	if (!t->shaken)
-		return fail(t, "read before the handshake");
+		return pxd_tls_fail(t, "read before the handshake");
 	ERR_clear_error();
 	/* A record gives 16 KiB at most: go on while it costs no system call. */
 	do {
@@ -580,7 +412,7 @@ ssize_t pxd_tls_writev(struct pxd_tls *t, const struct iovec *v, int n)
 	if (t->dead)
 		return t->dead;
 	if (!t->shaken)
-		return fail(t, "write before the handshake");
+		return pxd_tls_fail(t, "write before the handshake");
 	for (int i = 0; i < n; i++)
 		all += v[i].iov_len;
 	rc = out_flush(t);

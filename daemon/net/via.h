@@ -1,6 +1,6 @@
-/* via.h: ways to a peer other than plain TCP: SOCKS5 and HTTP CONNECT proxies, and a command as transport.
+/* via.h: ways to a peer through SOCKS5 and HTTP CONNECT proxies. (Through a command: via_command.h.)
  *
- * The proxy handshakes are pure state machines (bytes in, bytes out), so they can be fuzzed; the owner (conn_dial.c) moves
+ * The handshakes are pure state machines (bytes in, bytes out), so they can be fuzzed; the owner (conn_dial.c) moves
  * the bytes. Nothing blocks, nothing logs; the password of a proxy is never put into why.
  */
 #ifndef PXD_VIA_H
@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #define PXD_VIA_OUT 1024
 
@@ -21,6 +20,9 @@ struct pxd_proxy {
 };
 /* pxd_proxy_parse: socks5://[user:password@]host:port, http://[user:password@]host:port; IPv6 in brackets. 0 or PX_EINVAL. */
 int pxd_proxy_parse(const char *url, struct pxd_proxy *p);
+
+/* pxd_via_host_good: a name or an address that can be asked for: letters, digits and . : - _ [ ] only, not beginning with -. */
+bool pxd_via_host_good(const char *h);
 
 struct pxd_via {
 	const struct pxd_proxy *proxy;
@@ -40,18 +42,5 @@ size_t pxd_via_want(const struct pxd_via *v);
  * PX_ECLOSED (refused by the proxy) with a sentence in why. */
 int pxd_via_feed(
 	struct pxd_via *v, const uint8_t *in, size_t len, uint8_t *out, size_t *n, char *why, size_t cap);
-
-/* pxd_via_command: run `command` (/bin/sh -c) with %h, %p, %% replaced, standard input and output on a socket pair, standard
- * error as ours, in a process group of its own, without our other files and without PACX_KEY. host: letters, digits and . : - _ [ ]
- * only, not beginning with -. *fd (nonblocking, close-on-exec, AF_UNIX) and *pid are the caller's, who closes fd
- * and then calls pxd_via_reap until it is gone. 0, PX_EINVAL, PX_ENOMEM, PX_EIO (errno says why). */
-int pxd_via_command(const char *command, const char *host, int port, int *fd, pid_t *pid);
-/* pxd_via_reap: reap the command of a closed connection; never blocks, call it now and then until it is true: gone. The
- * command has PXD_VIA_END_MS from the first call to pass on what it holds and to end by itself; then it is ended, group
- * and all. One thread only. */
-#define PXD_VIA_END_MS 5000
-bool pxd_via_reap(pid_t pid);
-/* pxd_via_kill: end and reap it now; may block for the moment that a killed process takes. */
-void pxd_via_kill(pid_t pid);
 
 #endif

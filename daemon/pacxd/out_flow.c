@@ -21,28 +21,11 @@
 
 #define TURN        32      /* messages looked at per poll: bounds the time in which the envelopes wait */
 #define TOGETHER_NS 300000u /* so long envelopes wait for the payload of the one before */
-#define ASKS        4       /* the same of the PULLs under way to ranks */
-#define SLACK       64 /* PULLs that may be under way to a rank, beyond what its peers may ask for at a time */
-
 struct held {
 	struct px_list l;
 	struct px_frame f;
 	struct out_long *with; /* leaves behind the payload of this one */
 	uint8_t body[];
-};
-
-struct note {
-	struct px_list l;
-	MPI_Request req;
-	uint8_t bytes[PX_FRAME_SIZE];
-};
-
-struct ask {
-	struct px_list l;
-	MPI_Request req;
-	int rank;
-	uint64_t key;
-	uint8_t bytes[PX_FRAME_SIZE];
 };
 
 struct out_long {
@@ -83,15 +66,10 @@ int pxd_out_flow_init(struct pxd_out_flow *o, struct pxd *d)
 	px_list_init(&o->blocked);
 	px_list_init(&o->wanting);
 	px_list_init(&o->busy);
-	px_list_init(&o->notes);
-	px_list_init(&o->asks);
 	o->longs = px_map_new();
-	o->asked = px_map_new();
-	o->nasks = calloc((size_t)o->nlocal + 1, sizeof *o->nasks);
-	o->fin = calloc((size_t)o->nlocal + 1, sizeof *o->fin);
 	o->dest = calloc((size_t)o->nworld, sizeof *o->dest);
 	o->released = calloc((size_t)o->nworld * (size_t)o->nlocal, sizeof *o->released);
-	if (!o->longs || !o->asked || !o->nasks || !o->fin || !o->dest || !o->released)
+	if (pxd_notes_init(&o->notes, d) < 0 || !o->longs || !o->dest || !o->released)
 		return PX_ENOMEM;
 	for (int i = 0; i < o->nworld; i++) {
 		px_list_init(&o->dest[i].l);
@@ -114,10 +92,6 @@ void pxd_out_flow_fini(struct pxd_out_flow *o)
 {
 	struct px_list *l;
 
-	while (o->dest && (l = px_list_pop(&o->notes)))
-		free(px_list_entry(l, struct note, l));
-	while (o->dest && (l = px_list_pop(&o->asks)))
-		free(px_list_entry(l, struct ask, l));
 	for (int i = 0; o->dest && i < o->nworld; i++) {
 		while ((l = px_list_pop(&o->dest[i].waiting))) {
 			struct held *h = px_list_entry(l, struct held, l);
@@ -132,48 +106,10 @@ void pxd_out_flow_fini(struct pxd_out_flow *o)
 	while (o->dest && (l = px_list_pop(&o->busy)))
 		long_drop(long_of(l));
 	px_map_free(o->longs);
-	px_map_free(o->asked);
-	free(o->nasks);
-	free(o->fin);
+	pxd_notes_fini(&o->notes);
 	free(o->dest);
 	free(o->released);
 	pxd_segs_fini(&o->segs);
-}
-
-void pxd_out_flow_note(struct pxd_out_flow *o, const struct px_frame *f, int rank)
-{
-	struct note *n;
-
-	if (o->fin[rank])
-		return;
-	n = malloc(sizeof *n);
-	if (n)
-		px_frame_put(f, n->bytes);
-	if (!n || px_n.Isend(n->bytes, PX_FRAME_SIZE, MPI_BYTE, o->d->map.native_of[rank], PX_TAG_DOWN,
-			  o->d->map.relay, &n->req) != MPI_SUCCESS) {
-		free(n);
-		pxd_fail(&o->d->node, PXD_EXIT_INTERNAL, "cannot send a frame to a rank of this site");
-		return;
-	}
-	px_list_push(&o->notes, &n->l);
-}
-
-static bool notes_poll(struct pxd_out_flow *o)
-{
-	bool some = false;
-
-	while (!px_list_empty(&o->notes)) {
-		struct note *n = px_list_entry(o->notes.next, struct note, l);
-		int flag = 0;
-
-		px_n.Test(&n->req, &flag, MPI_STATUS_IGNORE);
-		if (!flag)
-			break;
-		px_list_del(&n->l);
-		free(n);
-		some = true;
-	}
-	return some;
 }
 
 static void long_free(struct pxd_out_flow *o, struct out_long *m)
@@ -205,63 +141,6 @@ static void seg_put(struct pxd_out_flow *o, struct out_long *m, struct pxd_seg *
 		long_free(o, m); /* it has one segment, and is in no list */
 }
 
-static void ask_end(struct pxd_out_flow *o, struct ask *a)
-{
-	px_map_del(o->asked, a->key);
-	o->nasks[a->rank]--;
-	free(a);
-}
-
-/* Tell local rank `rank` that message f is wanted. false: more are on their way to it than can be right. */
-static bool ask(struct pxd_out_flow *o, const struct px_frame *f, int rank, uint64_t key)
-{
-	struct px_frame g = {
-		.version = PX_PROTOCOL_VERSION, .type = PX_F_PULL, .src = f->src, .dst = f->dst, .msg = f->msg
-	};
-	struct ask *a;
-
-	if (o->fin[rank] || px_map_get(o->asked, key))
-		return true;
-	if (o->nasks[rank] >= (unsigned)(PXD_PULLS * (o->nworld - o->nlocal) + SLACK))
-		return false;
-	a = malloc(sizeof *a);
-	if (!a || px_map_put(o->asked, key, a) < 0) {
-		free(a);
-		pxd_fail(&o->d->node, PXD_EXIT_INTERNAL, "out of memory for a frame to a rank of this site");
-		return true;
-	}
-	a->rank = rank;
-	a->key = key;
-	o->nasks[rank]++;
-	px_frame_put(&g, a->bytes);
-	if (px_n.Issend(a->bytes, PX_FRAME_SIZE, MPI_BYTE, o->d->map.native_of[rank], PX_TAG_DOWN,
-		    o->d->map.relay, &a->req) != MPI_SUCCESS) {
-		ask_end(o, a);
-		pxd_fail(&o->d->node, PXD_EXIT_INTERNAL, "cannot send a frame to a rank of this site");
-		return true;
-	}
-	px_list_push(&o->asks, &a->l);
-	return true;
-}
-
-static bool asks_poll(struct pxd_out_flow *o)
-{
-	bool some = false;
-
-	for (int n = 0; n < ASKS && !px_list_empty(&o->asks); n++) {
-		struct ask *a = px_list_entry(px_list_pop(&o->asks), struct ask, l);
-		int flag = 0;
-
-		px_n.Test(&a->req, &flag, MPI_STATUS_IGNORE);
-		if (flag)
-			ask_end(o, a);
-		else
-			px_list_push(&o->asks, &a->l);
-		some |= flag;
-	}
-	return some;
-}
-
 /* Envelopes. */
 
 /* An envelope of a pair has left: tell its rank when half of the window is free again. */
@@ -275,7 +154,7 @@ static void release(struct pxd_out_flow *o, const struct px_frame *f)
 		return;
 	g.total = *n;
 	*n = 0;
-	pxd_out_flow_note(o, &g, rank);
+	pxd_notes_put(&o->notes, &g, rank);
 }
 
 static bool may_leave(const struct pxd_dest *t, const struct px_frame *f)
@@ -451,7 +330,7 @@ bool pxd_out_flow_pull(struct pxd_out_flow *o, const struct pxd_path *l, const s
 		return false;
 	/* Not begun by its rank yet, or all of it has left. The rank knows; it answers with the same frame behind the beginning. */
 	if (!m)
-		return !l || ask(o, f, rank, key);
+		return !l || pxd_notes_ask(&o->notes, f, rank);
 	if (m->pulled)
 		return true;
 	m->pulled = true;
@@ -616,9 +495,8 @@ static bool idle_poll(struct pxd_out_flow *o)
 
 bool pxd_out_flow_poll(struct pxd_out_flow *o)
 {
-	bool some = notes_poll(o);
+	bool some = pxd_notes_poll(&o->notes);
 
-	some |= asks_poll(o);
 	some |= busy_poll(o);
 	some |= waiting_poll(o);
 	some |= idle_poll(o);

@@ -13,6 +13,7 @@
 #include "link_in.h"
 #include "list.h"
 #include "map.h"
+#include "out_notes.h"
 
 #define PXD_OUT_AHEAD 4 /* native receives under way per message: one arriving, the others posted */
 
@@ -38,13 +39,7 @@ struct pxd_out_flow {
 	struct px_map *longs; /* src, msg -> struct out_long */
 	unsigned nlongs, nwaiting;
 	size_t waiting_bytes;
-	struct px_list notes; /* small native sends to ranks under way */
-	/* PULLs of messages that their rank has not begun, under way to it: synchronous, so that a rank that does not look has no more
-	 * of them than each remote rank may have asked for. */
-	struct px_list asks;
-	struct px_map *asked; /* src, msg -> struct ask */
-	unsigned *nasks;      /* [nlocal] */
-	bool *fin;            /* [nlocal] the rank has finished: it takes no notes any more */
+	struct pxd_notes notes;
 	struct pxd_segs segs;
 };
 
@@ -60,13 +55,11 @@ int pxd_out_flow_middle(struct pxd_out_flow *o, const struct px_frame *f, int fr
  * anybody who keeps to the protocol asks for. */
 bool pxd_out_flow_credit(struct pxd_out_flow *o, const struct pxd_path *l, const struct px_frame *f);
 bool pxd_out_flow_pull(struct pxd_out_flow *o, const struct pxd_path *l, const struct px_frame *f);
-/* pxd_out_flow_note: a frame without body to local rank (of this site), unless it has finished. */
-void pxd_out_flow_note(struct pxd_out_flow *o, const struct px_frame *f, int rank);
 /* pxd_out_flow_poll: true when something happened. After a failure pxd_fail has been called. */
 bool pxd_out_flow_poll(struct pxd_out_flow *o);
 static inline bool pxd_out_flow_empty(const struct pxd_out_flow *o)
 {
-	return o->nlongs == 0 && o->nwaiting == 0 && px_list_empty(&o->notes) && px_list_empty(&o->asks);
+	return o->nlongs == 0 && o->nwaiting == 0 && pxd_notes_empty(&o->notes);
 }
 
 #endif

@@ -160,14 +160,14 @@ static void fin_take(struct out *o, const struct px_frame *f)
 		.version = PX_PROTOCOL_VERSION, .type = PX_F_FIN, .src = f->src, .dst = f->src
 	};
 
-	if (rank >= (uint32_t)o->d->map.nranks || o->flow.fin[rank]) {
+	if (rank >= (uint32_t)o->d->map.nranks || o->flow.notes.fin[rank]) {
 		pxd_fail(&o->d->node, PXD_EXIT_INTERNAL, "unexpected FIN of rank %u", f->src);
 		return;
 	}
 	o->nfin++;
 	/* Nothing more will come from us: the rank may close its side. */
-	pxd_out_flow_note(&o->flow, &answer, (int)rank);
-	o->flow.fin[rank] = true;
+	pxd_notes_put(&o->flow.notes, &answer, (int)rank);
+	o->flow.notes.fin[rank] = true;
 }
 
 static void abort_take(struct out *o, const struct px_frame *f, const uint8_t *body)

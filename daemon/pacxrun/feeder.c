@@ -71,6 +71,32 @@ static void window_wait(struct pxd_feed_window *w, uint64_t sent)
 	uv_mutex_unlock(&w->lock);
 }
 
+int pxd_feeder_choose(const struct pxd_start *st, const char *key, const char *fifo,
+	struct pxd_feed_window *w, struct pxd_feeder *feed)
+{
+	int ends[2];
+
+	*feed = (struct pxd_feeder){ .from = 0, .to = -1 };
+	if (st->key_stdin && key) {
+		feed->first = key;
+		if (st->site->base != 0)
+			feed->from = -1;
+	} else if (st->site->base != 0) {
+		return -1;
+	}
+	if (st->fifo_stdin) {
+		feed->fifo = fifo;
+		return -1;
+	}
+	feed->window = st->pump_stdin ? w : NULL;
+	if (!isatty(0) && !feed->first && !feed->window)
+		return 0;
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -1;
+	feed->to = ends[1];
+	return ends[0];
+}
+
 void pxd_feeder_run(void *arg)
 {
 	uint64_t sent = 0;

@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "plan.h"
+
 #define PXD_FEED_WINDOW 49152
 
 /* What rank 0 has taken: told by the loop's thread, awaited by the feeder's. Lives as long as the process. */
@@ -36,5 +38,9 @@ void pxd_feeder_run(void *arg);
 /* pxd_feed_window_new: NULL: out of memory. pxd_feed_window_put: record is PXD_RECORD bytes; false: it is of another kind. */
 struct pxd_feed_window *pxd_feed_window_new(void);
 bool pxd_feed_window_put(struct pxd_feed_window *w, const char *site, const char *record);
+/* pxd_feeder_choose: the descriptor that becomes the standard input of site st, -1 = none; *feed is filled in, and has to run once the
+ * site is started if it has a FIFO or a descriptor to write to. key: text of the job's key, or NULL; fifo, w: as in the plan. */
+int pxd_feeder_choose(const struct pxd_start *st, const char *key, const char *fifo,
+	struct pxd_feed_window *w, struct pxd_feeder *feed);
 
 #endif

@@ -30,6 +30,7 @@
 #include "output.h"
 #include "records.h"
 #include "rundir.h"
+#include "signals.h"
 #include "start_env.h"
 
 #define FAIL_WAIT_MS                                                                                         \
@@ -46,8 +47,6 @@
 #define EXIT_NEVER     3
 #define EXIT_EARLY     1
 #define EXIT_UNWRITTEN 1 /* all went well, but not all of the output, or the statistics, could be written */
-
-#define NSIGNALS 9 /* that we catch, see signals_start */
 
 struct launch;
 
@@ -80,7 +79,7 @@ struct launch {
 	struct pxd_stats *stats;
 	struct pxd_muster muster;
 	struct pxd_feed_window *window; /* of the standard input of rank 0 */
-	uv_signal_t signals[NSIGNALS];
+	struct pxd_signals signals;
 	uv_timer_t end, sweep, pipes, judge;
 	int running; /* guards */
 	int code;    /* of the first failure */
@@ -163,9 +162,9 @@ static void launch_fail(struct launch *l, int code, bool at_once)
 		uv_timer_start(&l->end, end_wait_over, FAIL_WAIT_MS, 0);
 }
 
-static void signal_came(uv_signal_t *s, int signum)
+static void signal_end(void *owner, int signum)
 {
-	struct launch *l = s->data;
+	struct launch *l = owner;
 
 	l->interrupts++;
 	if (l->interrupts == 1) {
@@ -179,35 +178,14 @@ static void signal_came(uv_signal_t *s, int signum)
 	launch_check(l);
 }
 
-/* launch_pass: to every site, for its launcher. */
-static void launch_pass(struct launch *l, int signum)
+/* To every site, for its launcher. */
+static void signal_pass(void *owner, int signum)
 {
+	struct launch *l = owner;
+
 	for (int i = 0; i < l->h->nsites; i++)
 		if (l->sites[i].running)
 			uv_process_kill(&l->sites[i].process, signum);
-}
-
-static void signal_passed(uv_signal_t *s, int signum)
-{
-	launch_pass(s->data, signum);
-}
-
-/* signal_stop: Ctrl-Z. The sites are in sessions of their own, so it is we who stop them, then ourselves, as the signal would have
- * done; and go on with them. */
-static void signal_stop(uv_signal_t *s, int signum)
-{
-	struct sigaction stop = { .sa_handler = SIG_DFL }, ours;
-	sigset_t set, old;
-
-	launch_pass(s->data, signum);
-	sigemptyset(&set);
-	sigaddset(&set, signum);
-	sigaction(signum, &stop, &ours);
-	sigprocmask(SIG_UNBLOCK, &set, &old);
-	kill(getpid(), signum);
-	sigprocmask(SIG_SETMASK, &old, NULL);
-	sigaction(signum, &ours, NULL);
-	launch_pass(s->data, SIGCONT);
 }
 
 /* launch_sweep: orphans of a killed guard are our children now; end them and collect them. */
@@ -445,33 +423,6 @@ static int stream_init(struct stream *s, struct launch *l, int site, struct pxd_
 	return 0;
 }
 
-/* stdin_choose: the descriptor that becomes the standard input of this site, -1 = none; *feed is set when a
- * feeder has to run once the site is started. */
-static int stdin_choose(const struct launch *l, const struct pxd_start *st, struct pxd_feeder *feed)
-{
-	int ends[2];
-
-	*feed = (struct pxd_feeder){ .from = 0, .to = -1 };
-	if (st->key_stdin && l->o->key) {
-		feed->first = l->o->key;
-		if (st->site->base != 0)
-			feed->from = -1;
-	} else if (st->site->base != 0) {
-		return -1;
-	}
-	if (st->fifo_stdin) {
-		feed->fifo = l->o->stdin_fifo;
-		return -1;
-	}
-	feed->window = st->pump_stdin ? l->window : NULL;
-	if (!isatty(0) && !feed->first && !feed->window)
-		return 0;
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return -1;
-	feed->to = ends[1];
-	return ends[0];
-}
-
 static int site_start(struct launch *l, struct site_run *s)
 {
 	struct pxd_feeder *feed = calloc(1, sizeof *feed); /* the thread outlives this call */
@@ -496,7 +447,7 @@ static int site_start(struct launch *l, struct site_run *s)
 	snprintf(ppid, sizeof ppid, "%ld", (long)getpid());
 	stream_init(&s->out, l, (int)(s - l->sites), &l->out, l->stats != NULL);
 	stream_init(&s->err, l, (int)(s - l->sites), &l->err, s->start->records);
-	in = stdin_choose(l, s->start, feed);
+	in = pxd_feeder_choose(s->start, l->o->key, l->o->stdin_fifo, l->window, feed);
 	stdio[0].flags = in >= 0 ? UV_INHERIT_FD : UV_IGNORE; /* libuv opens /dev/null for 0 */
 	stdio[0].data.fd = in;
 	stdio[1].flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE;
@@ -544,30 +495,6 @@ static int site_start(struct launch *l, struct site_run *s)
 	return 0;
 }
 
-static void signals_start(struct launch *l)
-{
-	static const struct {
-		int signum;
-		uv_signal_cb came;
-	} caught[NSIGNALS] = { { SIGINT, signal_came }, { SIGTERM, signal_came }, { SIGHUP, signal_came },
-		{ SIGQUIT, signal_came }, { SIGUSR1, signal_passed }, { SIGUSR2, signal_passed },
-		{ SIGXCPU, signal_passed }, { SIGCONT, signal_passed }, { SIGTSTP, signal_stop } };
-
-	for (int i = 0; i < NSIGNALS; i++) {
-		struct sigaction old;
-
-		uv_signal_init(&l->loop, &l->signals[i]);
-		l->signals[i].data = l;
-		/* nohup: what is ignored stays ignored. */
-		if (sigaction(caught[i].signum, NULL, &old) == 0 && old.sa_handler == SIG_IGN)
-			continue;
-		uv_signal_start(&l->signals[i], caught[i].came, caught[i].signum);
-		uv_unref((uv_handle_t *)&l->signals[i]);
-	}
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGTTIN, SIG_IGN); /* see feeder.c */
-}
-
 static int stats_save(const struct launch *l)
 {
 	int *exits = calloc((size_t)l->h->nsites, sizeof *exits);
@@ -612,7 +539,10 @@ int pxd_launch_run(const struct pxd_hosts *h, const struct pxd_plan *p, const st
 	l->sites = sites;
 	uv_loop_init(&l->loop);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	signals_start(l);
+	l->signals.end = signal_end;
+	l->signals.pass = signal_pass;
+	l->signals.owner = l;
+	pxd_signals_start(&l->signals, &l->loop);
 	uv_timer_init(&l->loop, &l->end);
 	uv_timer_init(&l->loop, &l->sweep);
 	uv_timer_init(&l->loop, &l->pipes);

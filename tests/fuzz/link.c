@@ -351,7 +351,7 @@ static void check(void)
 		}
 		data += c->arrived[PXD_CREDIT_DATA] - c->freed[PXD_CREDIT_DATA] +
 			c->arrived[PXD_CREDIT_RESERVE] - c->freed[PXD_CREDIT_RESERVE];
-		MUST(flow.nasks[r] <= PXD_PULLS * RANKS + 64);
+		MUST(flow.notes.nasks[r] <= PXD_PULLS * RANKS + 64);
 	}
 	for (int i = 0; i < reader.nstreams; i++) {
 		const struct pxd_history *h = &reader.stream[i]->history;

@@ -10,6 +10,7 @@
 #include "err.h"
 #include "test.h"
 #include "via.h"
+#include "via_command.h"
 #include "wait.h"
 
 TEST(urls_of_proxies)

@@ -1,0 +1,153 @@
+/* out_notes.c: see out_notes.h. */
+#include "out_notes.h"
+
+#include <stdlib.h>
+
+#include "err.h"
+#include "link_in.h"
+#include "pacxd.h"
+#include "vendor.h"
+
+#define ASKS  4  /* PULLs under way to ranks looked at per poll */
+#define SLACK 64 /* PULLs that may be under way to a rank, beyond what its peers may ask for at a time */
+
+struct note {
+	struct px_list l;
+	MPI_Request req;
+	uint8_t bytes[PX_FRAME_SIZE];
+};
+
+struct ask {
+	struct px_list l;
+	MPI_Request req;
+	int rank;
+	uint64_t key;
+	uint8_t bytes[PX_FRAME_SIZE];
+};
+
+int pxd_notes_init(struct pxd_notes *o, struct pxd *d)
+{
+	size_t n = (size_t)d->map.nranks;
+
+	o->d = d;
+	o->most = (unsigned)(PXD_PULLS * (d->node.hosts->nranks - d->map.nranks) + SLACK);
+	px_list_init(&o->notes);
+	px_list_init(&o->asks);
+	o->asked = px_map_new();
+	o->nasks = calloc(n + 1, sizeof *o->nasks);
+	o->fin = calloc(n + 1, sizeof *o->fin);
+	return o->asked && o->nasks && o->fin ? PX_OK : PX_ENOMEM;
+}
+
+void pxd_notes_fini(struct pxd_notes *o)
+{
+	struct px_list *l;
+
+	while (o->d && (l = px_list_pop(&o->notes)))
+		free(px_list_entry(l, struct note, l));
+	while (o->d && (l = px_list_pop(&o->asks)))
+		free(px_list_entry(l, struct ask, l));
+	px_map_free(o->asked);
+	free(o->nasks);
+	free(o->fin);
+}
+
+void pxd_notes_put(struct pxd_notes *o, const struct px_frame *f, int rank)
+{
+	struct note *n;
+
+	if (o->fin[rank])
+		return;
+	n = malloc(sizeof *n);
+	if (n)
+		px_frame_put(f, n->bytes);
+	if (!n || px_n.Isend(n->bytes, PX_FRAME_SIZE, MPI_BYTE, o->d->map.native_of[rank], PX_TAG_DOWN,
+			  o->d->map.relay, &n->req) != MPI_SUCCESS) {
+		free(n);
+		pxd_fail(&o->d->node, PXD_EXIT_INTERNAL, "cannot send a frame to a rank of this site");
+		return;
+	}
+	px_list_push(&o->notes, &n->l);
+}
+
+static bool notes_poll(struct pxd_notes *o)
+{
+	bool some = false;
+
+	while (!px_list_empty(&o->notes)) {
+		struct note *n = px_list_entry(o->notes.next, struct note, l);
+		int flag = 0;
+
+		px_n.Test(&n->req, &flag, MPI_STATUS_IGNORE);
+		if (!flag)
+			break;
+		px_list_del(&n->l);
+		free(n);
+		some = true;
+	}
+	return some;
+}
+
+static void ask_end(struct pxd_notes *o, struct ask *a)
+{
+	px_map_del(o->asked, a->key);
+	o->nasks[a->rank]--;
+	free(a);
+}
+
+bool pxd_notes_ask(struct pxd_notes *o, const struct px_frame *f, int rank)
+{
+	uint64_t key = (uint64_t)f->src << 32 | f->msg;
+	struct px_frame g = {
+		.version = PX_PROTOCOL_VERSION, .type = PX_F_PULL, .src = f->src, .dst = f->dst, .msg = f->msg
+	};
+	struct ask *a;
+
+	if (o->fin[rank] || px_map_get(o->asked, key))
+		return true;
+	if (o->nasks[rank] >= o->most)
+		return false;
+	a = malloc(sizeof *a);
+	if (!a || px_map_put(o->asked, key, a) < 0) {
+		free(a);
+		pxd_fail(&o->d->node, PXD_EXIT_INTERNAL, "out of memory for a frame to a rank of this site");
+		return true;
+	}
+	a->rank = rank;
+	a->key = key;
+	o->nasks[rank]++;
+	px_frame_put(&g, a->bytes);
+	if (px_n.Issend(a->bytes, PX_FRAME_SIZE, MPI_BYTE, o->d->map.native_of[rank], PX_TAG_DOWN,
+		    o->d->map.relay, &a->req) != MPI_SUCCESS) {
+		ask_end(o, a);
+		pxd_fail(&o->d->node, PXD_EXIT_INTERNAL, "cannot send a frame to a rank of this site");
+		return true;
+	}
+	px_list_push(&o->asks, &a->l);
+	return true;
+}
+
+static bool asks_poll(struct pxd_notes *o)
+{
+	bool some = false;
+
+	for (int n = 0; n < ASKS && !px_list_empty(&o->asks); n++) {
+		struct ask *a = px_list_entry(px_list_pop(&o->asks), struct ask, l);
+		int flag = 0;
+
+		px_n.Test(&a->req, &flag, MPI_STATUS_IGNORE);
+		if (flag)
+			ask_end(o, a);
+		else
+			px_list_push(&o->asks, &a->l);
+		some |= flag;
+	}
+	return some;
+}
+
+bool pxd_notes_poll(struct pxd_notes *o)
+{
+	bool some = notes_poll(o);
+
+	return asks_poll(o) || some;
+}

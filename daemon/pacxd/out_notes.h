@@ -1,0 +1,38 @@
+/* out_notes.h: small frames from the out-daemon back to the ranks of its site, as native messages.
+ *
+ * Owned by out_flow. CREDIT and FIN are notes. A PULL of a message that its rank has not begun is an ask: it is synchronous, so that a rank
+ * that does not look has no more of them under way to it than each remote rank may have asked for. Never waits.
+ */
+#ifndef PXD_OUT_NOTES_H
+#define PXD_OUT_NOTES_H
+
+#include <stdbool.h>
+
+#include "frame.h"
+#include "list.h"
+#include "map.h"
+
+struct pxd;
+
+struct pxd_notes {
+	struct pxd *d;
+	struct px_list notes, asks; /* under way */
+	struct px_map *asked;       /* src, msg -> struct ask */
+	unsigned *nasks, most;      /* [local ranks] how many, and how many there may be */
+	bool *fin;                  /* [local ranks] the rank has finished: it takes no notes any more */
+};
+
+int pxd_notes_init(struct pxd_notes *o, struct pxd *d); /* 0 or PX_ENOMEM */
+void pxd_notes_fini(struct pxd_notes *o); /* at the end of the process, when nothing native is under way */
+/* pxd_notes_put: a frame without body to a local rank, unless it has finished. */
+void pxd_notes_put(struct pxd_notes *o, const struct px_frame *f, int rank);
+/* pxd_notes_ask: tell local rank that message f is wanted. false: more are on their way to it than can be right. */
+bool pxd_notes_ask(struct pxd_notes *o, const struct px_frame *f, int rank);
+/* pxd_notes_poll: true when something happened. */
+bool pxd_notes_poll(struct pxd_notes *o);
+static inline bool pxd_notes_empty(const struct pxd_notes *o)
+{
+	return px_list_empty(&o->notes) && px_list_empty(&o->asks);
+}
+
+#endif
