@@ -24,6 +24,9 @@ void px_coll_reduce(
 void px_coll_allreduce(
 	struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op);
 
+/* px_coll_apply: inout = in op inout. MPI error code. */
+int px_coll_apply(const void *in, void *inout, MPI_Count count, MPI_Datatype t, MPI_Op op);
+
 /* px_coll_fold: part[n-1] = part[0] op ... op part[n-1], in this order. MPI error code. */
 int px_coll_fold(void **part, int n, MPI_Count count, MPI_Datatype t, MPI_Op op);
 

@@ -40,8 +40,8 @@ int px_copy(const void *from, void *to, MPI_Count count, MPI_Datatype t)
 	return rc;
 }
 
-/* in op inout -> inout, in pieces that an int can count. */
-static int apply(const void *in, void *inout, MPI_Count count, MPI_Datatype t, MPI_Op op)
+/* in pieces that an int can count */
+int px_coll_apply(const void *in, void *inout, MPI_Count count, MPI_Datatype t, MPI_Op op)
 {
 	const MPI_Count step = 1 << 30;
 	MPI_Aint extent = (MPI_Aint)px_type_get(t)->extent;
@@ -71,7 +71,7 @@ int px_coll_fold(void **part, int n, MPI_Count count, MPI_Datatype t, MPI_Op op)
 	int rc = MPI_SUCCESS;
 
 	for (int i = n - 2; i >= 0 && rc == MPI_SUCCESS; i--)
-		rc = apply(part[i], part[n - 1], count, t, op);
+		rc = px_coll_apply(part[i], part[n - 1], count, t, op);
 	return rc;
 }
 

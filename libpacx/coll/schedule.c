@@ -23,15 +23,23 @@ struct px_coll_stat px_coll_stat[PX_COLL_COUNT];
 
 enum step_kind { STEP_SEND, STEP_RECV, STEP_NATIVE, STEP_CALL };
 
+/* How the native steps are made: see schedule.h. */
+enum native_way { WAY_MESSAGES, WAY_NONBLOCKING, WAY_BLOCKING };
+
 struct step {
 	enum step_kind kind;
-	int round;
+	int until;    /* it waits for all steps before this one, */
+	int after[2]; /* and for these, -1 = none */
 	int sub;
-	bool done;
-	bool exact;          /* RECV: fewer bytes are an error, too */
-	struct px_req req;   /* SEND, RECV */
-	struct px_call call; /* NATIVE */
-	MPI_Request native;
+	int nth;         /* NATIVE: how many there are before it */
+	uint32_t behind; /* NATIVE: duplications called before it on the communicator */
+	bool started, done;
+	bool exact;             /* RECV: fewer bytes are an error, too */
+	uint16_t depth;         /* wide-area messages in sequence up to here */
+	struct px_req req;      /* SEND, RECV */
+	struct px_call call;    /* NATIVE */
+	MPI_Request native;     /* NONBLOCKING */
+	struct px_sched *local; /* MESSAGES: its steps */
 	int (*fn)(struct px_sched *, void *);
 	void *arg;
 };
@@ -42,20 +50,21 @@ struct temp {
 };
 
 struct px_sched {
-	struct px_sched *next; /* on the same communicator */
 	struct px_comm *c;
 	enum px_coll op;
+	enum native_way way;
 	struct px_req own; /* for blocking calls */
 	struct px_req *req;
 	struct step *step;
 	int nsteps, cap;
-	int rounds; /* number of the round being built */
+	int until;    /* building: the steps added from now on wait for all before this one, */
+	int after[2]; /* or, the next one only, for these */
 	int sub;
-	int round, first; /* running: round and its first step */
+	int first;   /* running: the first step that is not done */
+	int natives; /* native steps; running: so many have started */
+	bool within; /* a blocking native call is under way */
 	uint32_t seq;
-	uint16_t depth;
-	bool started;
-	bool blocks; /* its native steps block; only its caller drives it */
+	uint32_t dups; /* native duplications among its steps */
 	int error;
 	char why[200]; /* text of the error */
 	struct temp *temps;
@@ -68,6 +77,7 @@ struct px_sched *px_sched_new(struct px_comm *c, enum px_coll op)
 	if (s) {
 		s->c = c;
 		s->op = op;
+		s->after[0] = s->after[1] = -1;
 	}
 	return s;
 }
@@ -80,6 +90,9 @@ static void sched_free(struct px_sched *s)
 		s->temps = t->next;
 		free(t);
 	}
+	for (int i = 0; i < s->nsteps; i++)
+		if (s->step[i].local)
+			sched_free(s->step[i].local);
 	free(s->step);
 	free(s);
 }
@@ -131,7 +144,13 @@ struct px_comm *px_sched_comm(const struct px_sched *s)
 
 void px_sched_round(struct px_sched *s)
 {
-	s->rounds++;
+	s->until = s->nsteps;
+}
+
+void px_sched_after(struct px_sched *s, int a, int b)
+{
+	s->after[0] = a;
+	s->after[1] = b;
 }
 
 void px_sched_sub(struct px_sched *s, int sub)
@@ -187,8 +206,11 @@ static struct step *add(struct px_sched *s, enum step_kind kind)
 	st = &s->step[s->nsteps++];
 	memset(st, 0, sizeof *st);
 	st->kind = kind;
-	st->round = s->rounds;
+	st->native = MPI_REQUEST_NULL;
 	st->sub = s->sub;
+	st->until = s->after[0] == -1 && s->after[1] == -1 ? s->until : 0;
+	memcpy(st->after, s->after, sizeof st->after);
+	s->after[0] = s->after[1] = -1;
 	px_req_init(&st->req, s->c);
 	return st;
 }
@@ -205,33 +227,45 @@ static struct step *message(
 	return st;
 }
 
-void px_sched_send(struct px_sched *s, const void *buf, MPI_Count count, MPI_Datatype t, int dst)
+/* The number of a step, which px_sched_after takes. */
+static int number(const struct px_sched *s, const struct step *st)
 {
-	message(s, STEP_SEND, buf, count, t, dst);
+	return st ? (int)(st - s->step) : -1;
 }
 
-void px_sched_recv(struct px_sched *s, void *buf, MPI_Count count, MPI_Datatype t, int src)
+int px_sched_send(struct px_sched *s, const void *buf, MPI_Count count, MPI_Datatype t, int dst)
 {
-	message(s, STEP_RECV, buf, count, t, src);
+	return number(s, message(s, STEP_SEND, buf, count, t, dst));
 }
 
-void px_sched_recv_all(struct px_sched *s, void *buf, MPI_Count bytes, int src)
+int px_sched_recv(struct px_sched *s, void *buf, MPI_Count count, MPI_Datatype t, int src)
+{
+	return number(s, message(s, STEP_RECV, buf, count, t, src));
+}
+
+int px_sched_recv_all(struct px_sched *s, void *buf, MPI_Count bytes, int src)
 {
 	struct step *st = message(s, STEP_RECV, buf, bytes, MPI_BYTE, src);
 
 	if (st)
 		st->exact = true;
+	return number(s, st);
 }
 
-void px_sched_native(struct px_sched *s, const struct px_call *call)
+int px_sched_native(struct px_sched *s, const struct px_call *call)
 {
 	struct step *st = add(s, STEP_NATIVE);
 
-	if (st)
+	if (st) {
 		st->call = *call;
+		st->nth = s->natives++;
+		st->behind = s->dups;
+		s->dups += call->kind == PX_CALL_DUP;
+	}
+	return number(s, st);
 }
 
-void px_sched_call(struct px_sched *s, int (*fn)(struct px_sched *, void *), void *arg)
+int px_sched_call(struct px_sched *s, int (*fn)(struct px_sched *, void *), void *arg)
 {
 	struct step *st = add(s, STEP_CALL);
 
@@ -239,87 +273,7 @@ void px_sched_call(struct px_sched *s, int (*fn)(struct px_sched *, void *), voi
 		st->fn = fn;
 		st->arg = arg;
 	}
-}
-
-static int native_start(const struct px_call *k, MPI_Comm n, MPI_Request *req)
-{
-	switch (k->kind) {
-	case PX_CALL_BARRIER:
-		return px_n.Ibarrier(n, req);
-	case PX_CALL_BCAST:
-		return PX_N(Ibcast, k->r, k->count, k->type, k->root, n, req);
-	case PX_CALL_REDUCE:
-#ifdef PX_HAVE_Ireduce_c
-		return px_n.Ireduce_c(k->s, k->r, k->count, k->type, k->op, k->root, n, req);
-#else
-		return px_n.Ireduce(k->s, k->r, (int)k->count, k->type, k->op, k->root, n, req);
-#endif
-	case PX_CALL_SCAN:
-#ifdef PX_HAVE_Iscan_c
-		return px_n.Iscan_c(k->s, k->r, k->count, k->type, k->op, n, req);
-#else
-		return px_n.Iscan(k->s, k->r, (int)k->count, k->type, k->op, n, req);
-#endif
-	case PX_CALL_EXSCAN:
-#ifdef PX_HAVE_Iexscan_c
-		return px_n.Iexscan_c(k->s, k->r, k->count, k->type, k->op, n, req);
-#else
-		return px_n.Iexscan(k->s, k->r, (int)k->count, k->type, k->op, n, req);
-#endif
-	case PX_CALL_GATHERV:
-		return px_n.Igatherv(k->s, (int)k->count, k->type, k->r, k->rcounts, k->rdispls, k->rtype,
-			k->root, n, req);
-	case PX_CALL_SCATTERV:
-		return px_n.Iscatterv(k->s, k->scounts, k->sdispls, k->type, k->r, (int)k->rcount, k->rtype,
-			k->root, n, req);
-	case PX_CALL_ALLTOALLW:
-		return px_n.Ialltoallw(k->s, k->scounts, k->sdispls, k->stypes, k->r, k->rcounts, k->rdispls,
-			k->rtypes, n, req);
-	case PX_CALL_DUP:
-		return px_n.Comm_idup(k->of ? k->of : n, k->newcomm, req);
-	}
-	return MPI_ERR_INTERN;
-}
-
-/* The same, blocking. */
-static int native_block(const struct px_call *k, MPI_Comm n)
-{
-	switch (k->kind) {
-	case PX_CALL_BARRIER:
-		return px_n.Barrier(n);
-	case PX_CALL_BCAST:
-		return PX_N(Bcast, k->r, k->count, k->type, k->root, n);
-	case PX_CALL_REDUCE:
-#ifdef PX_HAVE_Reduce_c
-		return px_n.Reduce_c(k->s, k->r, k->count, k->type, k->op, k->root, n);
-#else
-		return px_n.Reduce(k->s, k->r, (int)k->count, k->type, k->op, k->root, n);
-#endif
-	case PX_CALL_SCAN:
-#ifdef PX_HAVE_Scan_c
-		return px_n.Scan_c(k->s, k->r, k->count, k->type, k->op, n);
-#else
-		return px_n.Scan(k->s, k->r, (int)k->count, k->type, k->op, n);
-#endif
-	case PX_CALL_EXSCAN:
-#ifdef PX_HAVE_Exscan_c
-		return px_n.Exscan_c(k->s, k->r, k->count, k->type, k->op, n);
-#else
-		return px_n.Exscan(k->s, k->r, (int)k->count, k->type, k->op, n);
-#endif
-	case PX_CALL_GATHERV:
-		return px_n.Gatherv(
-			k->s, (int)k->count, k->type, k->r, k->rcounts, k->rdispls, k->rtype, k->root, n);
-	case PX_CALL_SCATTERV:
-		return px_n.Scatterv(
-			k->s, k->scounts, k->sdispls, k->type, k->r, (int)k->rcount, k->rtype, k->root, n);
-	case PX_CALL_ALLTOALLW:
-		return px_n.Alltoallw(
-			k->s, k->scounts, k->sdispls, k->stypes, k->r, k->rcounts, k->rdispls, k->rtypes, n);
-	case PX_CALL_DUP:
-		return px_n.Comm_dup(k->of ? k->of : n, k->newcomm);
-	}
-	return MPI_ERR_INTERN;
+	return number(s, st);
 }
 
 /* Post a receive in the collective context. */
@@ -368,67 +322,116 @@ int px_internal_recv(struct px_comm *c, void *buf, int bytes, int src, int tag)
 	return rc;
 }
 
-static int step_start(struct px_sched *s, struct step *st)
+/* Tags: the number of the operation, and below it that of the message or native step. */
+#define SUB_BITS 11
+
+static int tag_of(const struct px_sched *s, const struct step *st)
+{
+	return (int)((s->seq & 0xfffff) << SUB_BITS | (uint32_t)st->sub);
+}
+
+static int send_start(struct px_sched *s, struct step *st)
 {
 	struct px_comm *c = s->c;
-	struct px_req *r = &st->req;
+	struct px_coll_stat *stat = &px_coll_stat[s->op];
 	struct px_traffic before = px_sent;
+	struct px_req *r = &st->req;
 	int rc;
 
+	r->tag = tag_of(s, st);
+	r->depth = (uint16_t)(st->depth + (px_is_local(c->grank[r->peer]) ? 0 : 1));
+	if (r->depth > stat->depth)
+		stat->depth = r->depth;
+	rc = px_channel_send(r, c->ctx | 1, c->grank[r->peer], PX_FF_COLL);
+	stat->messages += px_sent.messages - before.messages;
+	stat->bytes += px_sent.bytes - before.bytes;
+	return rc;
+}
+
+/* A native step as messages of its own, with a number that no px_sched_sub gives. */
+static int local_start(struct px_sched *s, struct step *st)
+{
+	struct px_sched *k = px_sched_new(s->c, s->op);
+
+	if (!k)
+		return MPI_ERR_NO_MEM;
+	st->local = k;
+	k->seq = s->seq;
+	px_sched_sub(k, PX_SUBS + st->nth % PX_SUBS);
+	px_call_messages(k, &st->call);
+	for (int i = 0; i < k->nsteps; i++)
+		k->step[i].depth = st->depth;
+	return MPI_SUCCESS;
+}
+
+static int native_start(struct px_sched *s, struct step *st)
+{
+	int rc;
+
+	if (s->way == WAY_MESSAGES && st->call.kind != PX_CALL_DUP)
+		return local_start(s, st);
+	if (s->way != WAY_BLOCKING)
+		return px_call_start(&st->call, s->c->native, &st->native);
+	s->within = true;
+	px_native_begins();
+	px_blocking(rc, px_call_block(&st->call, s->c->native));
+	s->within = false;
+	st->done = true;
+	return rc;
+}
+
+static void step_start(struct px_sched *s, struct step *st)
+{
+	int rc = MPI_ERR_INTERN;
+
+	st->started = true;
 	switch (st->kind) {
 	case STEP_NATIVE:
-		if (s->blocks)
-			return MPI_SUCCESS; /* round_block */
-		st->native = MPI_REQUEST_NULL;
-		return native_start(&st->call, c->native, &st->native);
+		rc = native_start(s, st);
+		s->natives++;
+		break;
 	case STEP_CALL:
+		rc = st->fn(s, st->arg);
 		st->done = true;
-		return st->fn(s, st->arg);
+		break;
 	case STEP_SEND:
-		r->tag = (int)((s->seq & 0xffffff) << 7 | (uint32_t)st->sub);
-		r->depth = (uint16_t)(s->depth + (px_is_local(c->grank[r->peer]) ? 0 : 1));
-		if (r->depth > px_coll_stat[s->op].depth)
-			px_coll_stat[s->op].depth = r->depth;
-		rc = px_channel_send(r, c->ctx | 1, c->grank[r->peer], PX_FF_COLL);
-		px_coll_stat[s->op].messages += px_sent.messages - before.messages;
-		px_coll_stat[s->op].bytes += px_sent.bytes - before.bytes;
-		return rc;
+		rc = send_start(s, st);
+		break;
 	case STEP_RECV:
-		r->tag = (int)((s->seq & 0xffffff) << 7 | (uint32_t)st->sub);
-		internal_post(c, r);
-		return MPI_SUCCESS;
+		st->req.tag = tag_of(s, st);
+		internal_post(s->c, &st->req);
+		rc = MPI_SUCCESS;
+		break;
 	}
-	return MPI_ERR_INTERN;
-}
-
-static void round_start(struct px_sched *s)
-{
-	for (int i = s->first; i < s->nsteps && s->step[i].round == s->round; i++) {
-		int rc = step_start(s, &s->step[i]);
-
-		if (rc != MPI_SUCCESS) {
-			step_failed(s, rc, NULL);
-			s->step[i].done = true;
-		}
-	}
-}
-
-/* The native steps of the round, one after the other, while the messages of the round travel. */
-static void round_block(struct px_sched *s)
-{
-	for (int i = s->first; i < s->nsteps && s->step[i].round == s->round; i++) {
-		struct step *st = &s->step[i];
-		int rc;
-
-		if (st->kind != STEP_NATIVE || st->done)
-			continue;
-		px_native_begins();
-		px_blocking(rc, native_block(&st->call, s->c->native));
+	if (rc != MPI_SUCCESS) {
+		step_failed(s, rc, NULL);
 		st->done = true;
-		if (rc != MPI_SUCCESS)
-			step_failed(s, rc, NULL);
 	}
 }
+
+static void deepen(struct step *st, const struct step *before)
+{
+	if (before->depth > st->depth)
+		st->depth = before->depth;
+}
+
+/* May st start? Then it also knows its depth. */
+static bool ready(const struct px_sched *s, struct step *st)
+{
+	if (s->first < st->until)
+		return false;
+	for (int i = 0; i < 2; i++)
+		if (st->after[i] >= 0 && !s->step[st->after[i]].done)
+			return false;
+	for (int i = 0; i < st->until; i++)
+		deepen(st, &s->step[i]);
+	for (int i = 0; i < 2; i++)
+		if (st->after[i] >= 0)
+			deepen(st, &s->step[st->after[i]]);
+	return true;
+}
+
+static bool advance(struct px_sched *s, bool natives);
 
 /* A receive that wants all its bytes has got fewer: MPI_ERR_TRUNCATE, with the text in its request. */
 static int short_of(struct px_req *r)
@@ -443,44 +446,61 @@ static int short_of(struct px_req *r)
 	return MPI_ERR_TRUNCATE;
 }
 
-static bool step_test(struct px_sched *s, struct step *st)
+static int local_test(struct step *st)
+{
+	struct px_sched *k = st->local;
+
+	advance(k, true);
+	if (k->first < k->nsteps)
+		return MPI_SUCCESS;
+	st->done = true;
+	for (int i = 0; i < k->nsteps; i++)
+		deepen(st, &k->step[i]);
+	return k->error;
+}
+
+static int message_test(struct step *st)
+{
+	st->done = px_req_test(&st->req);
+	if (!st->done)
+		return MPI_SUCCESS;
+	if (st->kind == STEP_RECV && st->req.depth > st->depth)
+		st->depth = st->req.depth;
+	return st->exact && st->req.error == MPI_SUCCESS ? short_of(&st->req) : st->req.error;
+}
+
+/* Look whether a step that has started is done. */
+static void step_test(struct px_sched *s, struct step *st)
 {
 	int flag = 1, rc = MPI_SUCCESS;
 
-	if (st->done)
-		return true;
-	if (st->kind == STEP_NATIVE) {
+	if (st->kind != STEP_NATIVE) {
+		rc = message_test(st);
+	} else if (st->local) {
+		rc = local_test(st);
+	} else if (st->native != MPI_REQUEST_NULL) {
 		rc = px_n.Test(&st->native, &flag, MPI_STATUS_IGNORE);
 		st->done = flag || rc != MPI_SUCCESS;
 	} else {
-		st->done = px_req_test(&st->req);
-		rc = st->done ? st->req.error : MPI_SUCCESS;
-		if (st->done && st->exact && rc == MPI_SUCCESS)
-			rc = short_of(&st->req);
-		if (st->done && st->kind == STEP_RECV && st->req.depth > s->depth)
-			s->depth = st->req.depth;
+		st->done = s->way != WAY_BLOCKING; /* else its call has not returned yet */
 	}
 	if (rc != MPI_SUCCESS)
-		step_failed(s, rc, st->req.why);
+		step_failed(s, rc, st->local ? st->local->why : st->req.why);
 	if (st->done) {
 		free(st->req.why);
 		st->req.why = NULL;
 	}
-	return st->done;
 }
 
 static void finish(struct px_sched *s)
 {
-	struct px_comm *c = s->c;
 	struct px_req *r = s->req;
 	struct px_coll_stat *stat = &px_coll_stat[s->op];
 
 	stat->calls++;
-	if (s->depth > stat->depth)
-		stat->depth = s->depth;
-	c->first = s->next;
-	if (!c->first)
-		c->last = NULL;
+	for (int i = 0; i < s->nsteps; i++)
+		if (s->step[i].depth > stat->depth)
+			stat->depth = s->step[i].depth;
 	r->error = s->error;
 	if (s->error != MPI_SUCCESS)
 		r->why = px_text("%s", s->why);
@@ -492,72 +512,104 @@ static void finish(struct px_sched *s)
 	}
 }
 
-static bool advance(struct px_sched *s)
+static bool is_dup(const struct step *st)
+{
+	return st->kind == STEP_NATIVE && st->call.kind == PX_CALL_DUP;
+}
+
+/* The vendor's calls start in the order added, which is the same at all members, and behind duplications, which Open MPI goes on
+ * with from within other calls; messages of our own need no order. */
+static bool has_turn(const struct px_sched *s, const struct step *st, bool natives)
+{
+	if (st->kind != STEP_NATIVE || (s->way == WAY_MESSAGES && !is_dup(st)))
+		return true;
+	return natives && !s->within && (is_dup(st) || st->nth == s->natives) &&
+	       s->c->dups_done == st->behind;
+}
+
+/* One look at all steps, or until a native call has blocked; natives: those of the vendor's may start. */
+static bool pass(struct px_sched *s, bool natives)
 {
 	bool did = false;
-	int i;
 
-	if (s->c->first != s)
-		return false;
-	if (!s->started) {
-		s->started = did = true;
-		s->seq = s->c->seq++;
-		s->round = 0;
-		round_start(s);
-	}
-	for (;;) {
-		bool all = true;
+	for (int i = s->first; i < s->nsteps; i++) {
+		struct step *st = &s->step[i];
 
-		if (s->blocks)
-			round_block(s);
-		for (i = s->first; i < s->nsteps && s->step[i].round == s->round; i++)
-			all &= step_test(s, &s->step[i]);
-		if (!all)
-			return did;
-		did = true;
-		s->first = i;
-		if (i == s->nsteps) {
-			finish(s);
-			return true;
+		if (st->done)
+			continue;
+		if (!st->started && has_turn(s, st, natives) && ready(s, st)) {
+			step_start(s, st);
+			did = true;
 		}
-		s->round = s->step[i].round;
-		round_start(s);
+		if (st->started && !st->done)
+			step_test(s, st);
+		did |= st->done;
+		s->c->dups_done += st->done && is_dup(st);
+		while (s->first < s->nsteps && s->step[s->first].done)
+			s->first++;
+		if (st->done && st->kind == STEP_NATIVE && s->way == WAY_BLOCKING)
+			break;
 	}
+	return did;
 }
 
-/* Look once at the schedule of r; true when something happened. Those with blocking steps are driven by their callers. */
+/* Go on as far as is possible now; true when something happened. */
+static bool advance(struct px_sched *s, bool natives)
+{
+	bool did = false, more = true;
+
+	while (more) {
+		/* Messages leave before a native call blocks. */
+		more = pass(s, natives && s->way != WAY_BLOCKING) ||
+		       (natives && s->way == WAY_BLOCKING && pass(s, true));
+		did |= more;
+	}
+	return did;
+}
+
+/* Go on with s, and end it if it is complete: then it may be gone. */
+static bool step_on(struct px_sched *s, bool natives)
+{
+	bool did = advance(s, natives);
+
+	if (s->first < s->nsteps || s->req->done)
+		return did;
+	finish(s);
+	return true;
+}
+
+/* Called whenever this rank makes progress. Native calls that block are left to the caller of the operation. */
 static bool look(struct px_req *r)
 {
-	return !r->sched->blocks && advance(r->sched);
+	return step_on(r->sched, r->sched->way != WAY_BLOCKING);
 }
 
-static void enqueue(struct px_sched *s, struct px_req *r)
+static void enqueue(struct px_sched *s, struct px_req *r, enum native_way way)
 {
-	struct px_comm *c = s->c;
-
 	s->req = r;
+	s->way = way;
+	s->seq = s->c->seq++;
+	s->natives = 0;
+	for (int i = 0; i < s->nsteps; i++)
+		s->step[i].behind += s->c->dups;
+	s->c->dups += s->dups;
 	r->kind = PX_COLL;
 	r->sched = s;
 	r->task = look;
 	px_req_set_status(r, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
-	if (c->last)
-		c->last->next = s;
-	else
-		c->first = s;
-	c->last = s;
 	px_req_need(r);
 	px_req_hold_types(r);
 	look(r);
 }
 
-/* Until s is complete; the collectives before it on its communicator go on by themselves. */
+/* Until s, with its blocking calls, is complete. */
 static void drive(struct px_sched *s)
 {
 	struct px_wait w;
 
 	px_loop_enter(&w);
 	while (!s->own.done) {
-		bool did = advance(s);
+		bool did = step_on(s, true);
 
 		if (!s->own.done)
 			px_relax(&w, px_progress() || did);
@@ -577,9 +629,8 @@ int px_sched_run(struct px_sched *s, struct px_comm *c)
 		return rc;
 	}
 	px_req_init(&s->own, c);
-	s->blocks = px_hooked;
-	enqueue(s, &s->own);
-	if (s->blocks)
+	enqueue(s, &s->own, px_hooked ? WAY_BLOCKING : WAY_NONBLOCKING);
+	if (px_hooked)
 		drive(s);
 	rc = px_req_wait(&s->own);
 	free(s->own.why);
@@ -594,7 +645,7 @@ int px_comm_turn(struct px_comm *c)
 	struct px_wait w;
 
 	px_loop_enter(&w);
-	while (c->first)
+	while (c->dups_done != c->dups)
 		px_relax(&w, px_progress());
 	px_loop_leave();
 	return px_must_meet() ? px_meet(c->native) : MPI_SUCCESS;
@@ -612,6 +663,6 @@ int px_sched_start(struct px_sched *s, struct px_comm *c, MPI_Request *req)
 		return rc;
 	}
 	*req = r->token;
-	enqueue(s, r);
+	enqueue(s, r, WAY_MESSAGES);
 	return MPI_SUCCESS;
 }

@@ -1,11 +1,18 @@
 /* schedule.h: collectives as schedules: rounds of native collectives, messages and local steps.
  *
- * A builder adds steps; px_sched_round separates rounds: a round starts when the one before
- * is complete. The collectives of one communicator run one after the other in the order called, so that
- * all local members start the native collectives inside them in the same order. Messages go
- * in the collective context (ctx | 1) and therefore never meet those of the application.
- * Where native calls may block (px_hooked), the native collectives in a schedule that its caller waits for are the blocking
- * ones, called by the caller himself at the end of their round: all members then wait, so the forms match.
+ * A schedule is a graph. A builder adds steps; a step waits for all steps before the last px_sched_round, or, after px_sched_after,
+ * for those named there alone; so the segments of a long operation pass through local step, wide area and local step side by side.
+ * Messages go in the collective context (ctx | 1) and therefore never meet those of the application; the number of the operation is
+ * in their tags, so that any number of operations are under way on a communicator.
+ *
+ * Native steps are made in one of three ways, the same one at all members:
+ *   - in a blocking call, where native calls may block (px_hooked): the vendor's blocking call, by the caller himself, while the
+ *     messages of the schedule go on from within it;
+ *   - in a blocking call elsewhere: the vendor's nonblocking call;
+ *   - in a nonblocking call: messages of our own (local_call.c), because operations of the vendor's would all have to start in the same
+ *     order at all members, and so wait for one another's wide-area messages.
+ * The first two start in the order added, which must be the same at all members of a site. A step of another member must
+ * therefore never wait for what this one does only after a native step that the other has not come to.
  * Errors while building stick to the schedule and come out of px_sched_run or px_sched_start.
  */
 #ifndef PX_SCHEDULE_H
@@ -81,15 +88,26 @@ struct px_sched;
 
 struct px_sched *px_sched_new(struct px_comm *c, enum px_coll op);
 void px_sched_round(struct px_sched *s);
-void px_sched_send(struct px_sched *s, const void *buf, MPI_Count count, MPI_Datatype t, int dst);
-void px_sched_recv(struct px_sched *s, void *buf, MPI_Count count, MPI_Datatype t, int src);
+/* px_sched_after: the next step waits for steps a and b (numbers as px_sched_send and the like return them, -1 = none) and for no others.
+ * PX_AT_ONCE, -1: for none at all. */
+#define PX_AT_ONCE (-2)
+void px_sched_after(struct px_sched *s, int a, int b);
+int px_sched_send(struct px_sched *s, const void *buf, MPI_Count count, MPI_Datatype t, int dst);
+int px_sched_recv(struct px_sched *s, void *buf, MPI_Count count, MPI_Datatype t, int src);
 /* px_sched_recv_all: where fewer bytes than expected are as wrong as more. */
-void px_sched_recv_all(struct px_sched *s, void *buf, MPI_Count bytes, int src);
-/* px_sched_sub: the messages added from now on match only those of the same number, 0..127. */
+int px_sched_recv_all(struct px_sched *s, void *buf, MPI_Count bytes, int src);
+/* px_sched_sub: the messages added from now on match only those of the same number. Needed where two messages between the
+ * same ranks may start in another order than they were added. */
+#define PX_SUBS 1024
 void px_sched_sub(struct px_sched *s, int sub);
-void px_sched_native(struct px_sched *s, const struct px_call *call);
+int px_sched_native(struct px_sched *s, const struct px_call *call);
 /* px_sched_call: run fn(s, arg) in its round; it returns an MPI error code. */
-void px_sched_call(struct px_sched *s, int (*fn)(struct px_sched *s, void *arg), void *arg);
+int px_sched_call(struct px_sched *s, int (*fn)(struct px_sched *s, void *arg), void *arg);
+
+/* The native call as messages, as steps of k (local_call.c); by the vendor (native_call.c), MPI error codes. */
+void px_call_messages(struct px_sched *k, const struct px_call *call);
+int px_call_start(const struct px_call *k, MPI_Comm n, MPI_Request *req);
+int px_call_block(const struct px_call *k, MPI_Comm n);
 
 /* px_sched_temp: zeroed memory that lives as long as the schedule. NULL: the schedule has failed. */
 void *px_sched_temp(struct px_sched *s, size_t bytes);
@@ -105,8 +123,7 @@ struct px_comm *px_sched_comm(const struct px_sched *s);
 /* px_sched_run: start, wait, raise errors. px_sched_start: start; *req completes with it. s may be NULL (out of memory). */
 int px_sched_run(struct px_sched *s, struct px_comm *c);
 int px_sched_start(struct px_sched *s, struct px_comm *c, MPI_Request *req);
-/* px_comm_turn: collective over c: when it returns, all collectives called on c before are complete here, and a blocking native call on
- * c->native may follow (without the lock), which waits for nobody who waits for us. MPI error code. */
+/* px_comm_turn: collective over c: when it returns, a blocking native call on c->native may follow (without the lock), which waits for nobody who waits for us. MPI error code. */
 int px_comm_turn(struct px_comm *c);
 
 /* px_internal_send, px_internal_recv: one blocking message of bytes in the collective context, outside of any schedule,

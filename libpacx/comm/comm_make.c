@@ -1,7 +1,6 @@
 /* comm_make.c: constructors of communicators from those that span sites.
  *
- * Design. A constructor waits until the collectives called before it on the same communicator are complete (px_comm_turn), so that
- * all local members start native operations on it in one order, and where native calls may not block the members meet. Then it calls the
+ * Design. Native duplications under way come first, and where native calls may not block the members meet (px_comm_turn). Then it calls the
  * native constructor, without the lock: other threads, and the user's attribute functions, go on meanwhile. Then all members
  * learn in one allgather (px_comm_agree) whether that has succeeded everywhere (one vendor may have run out of communicators) and
  * a fresh context id from each of them: the new communicator takes the id offered by its rank 0. The result is a native
@@ -125,9 +124,9 @@ int px_Comm_idup(struct px_comm *c, MPI_Comm *out, MPI_Request *req)
 		d->out = out;
 		if (c->rank == 0)
 			px_put64(d->ctx, px_ctx_candidate());
-		px_coll_bcast(s, d->ctx, sizeof d->ctx, MPI_BYTE, 0);
+		/* First: native calls start in the order called. */
 		px_sched_native(s, &(struct px_call){ .kind = PX_CALL_DUP, .newcomm = &d->native });
-		px_sched_round(s);
+		px_coll_bcast(s, d->ctx, sizeof d->ctx, MPI_BYTE, 0);
 		px_sched_call(s, idup_finish, d);
 	}
 	return px_sched_start(s, c, req);

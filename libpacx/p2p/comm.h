@@ -20,7 +20,6 @@ struct px_part {
 	int *ranks; /* [count] comm ranks in rising order; ranks[0] is the leader */
 };
 
-struct px_sched;
 struct px_topo;
 struct px_inter;
 
@@ -41,10 +40,10 @@ struct px_comm {
 	bool associative; /* pacx_set_associative */
 	bool blocked;     /* the ranks of every site are consecutive and sites follow in rank order */
 	struct px_match p2p, coll;
-	struct px_sched *first, *last; /* collectives in the order called; only the first runs */
-	uint32_t seq;                  /* collectives started so far */
-	struct px_comm *next_dead;     /* see px_comm_sweep */
-	struct px_topo *topo; /* Cartesian or graph topology (topo.h), one block on the heap; or NULL */
+	uint32_t seq;              /* collectives called so far */
+	uint32_t dups, dups_done;  /* nonblocking native duplications called, and complete, so far */
+	struct px_comm *next_dead; /* see px_comm_sweep */
+	struct px_topo *topo;      /* Cartesian or graph topology (topo.h), one block on the heap; or NULL */
 	struct px_inter *
 		inter; /* an intercommunicator: ranks and tables are those of the remote group (inter.h); or NULL */
 	MPI_Comm
