@@ -275,7 +275,8 @@ def trampoline(f, funcs, cls, opts):
     comms, b = f.comms(), []
     void = [f"(void){p.name};" for p in f.params]
     if "before" in opts:
-        b = ["if (px_active) {", "\tpx_lock();", f"\tpx_{small.name}();", "\tpx_unlock();", "}", f"return {native_call(f)};"]
+        b = ["MPI_Comm native = PX_MAP(comm);", ""] if comms else []
+        b += ["if (px_active) {", "\tpx_lock();", f"\tpx_{small.name}();", "\tpx_unlock();", "}", f"return {native_call(f)};"]
     elif cls == "call":
         b = ["MPI_Comm native = PX_MAP(comm);", ""]
         if "both" in opts:

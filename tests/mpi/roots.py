@@ -28,13 +28,14 @@ def enter(roots, suite, *command, **kw):
     return subprocess.run([f"{ROOT}/scripts/mpi_roots", "enter", f"{roots}/{suite}", *command], **kw)
 
 
-def prepare(roots, suite):
-    """Make a root and build PACX in it. None, or why there is none."""
+def prepare(roots, suite, names):
+    """Make a root and build PACX in it, with these programs or all. None, or why there is none."""
     os.makedirs(roots, exist_ok=True)
     made = subprocess.run([f"{ROOT}/scripts/mpi_roots", "make", roots, suite], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if made.returncode:
         return (made.stdout.strip() or "no root").splitlines()[-1]
-    built = enter(roots, suite, "make", "-C", "/pacx", "-j", str(os.cpu_count()), f"B=build/in-{suite}", "all", "mpi-tests",
+    programs = [f"build/in-{suite}/{f}/tests/{n}" for n in names for f in ("openmpi", "mpich")] or ["mpi-tests"]
+    built = enter(roots, suite, "make", "-C", "/pacx", "-j", str(os.cpu_count()), f"B=build/in-{suite}", "all", *programs,
                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     if built.returncode:
         raise SystemExit(f"PACX cannot be built in {suite}:\n" + "\n".join(built.stdout.splitlines()[-30:]))
@@ -75,7 +76,7 @@ def main():
     args = parser.parse_args()
     worlds = args.only or WORLDS
     wanted = [s for s in SUITES if any(f"@{s}" in w for w in worlds)]
-    missing = {s: why for s in wanted for why in [prepare(os.path.abspath(args.roots), s)] if why}
+    missing = {s: why for s in wanted for why in [prepare(os.path.abspath(args.roots), s, args.names)] if why}
     names = args.names or matrix.programs(args.build)[1]
     print(f"1..{len(worlds) * len(names)}")
     failed = 0
