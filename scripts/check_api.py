@@ -4,7 +4,7 @@
     check_api.py [--build DIR]   every check, for each vendor whose mpicc.VENDOR is installed
     check_api.py --table         libpacx/COVERAGE.md, to standard output
 
-Checks: every MPI_ function of each mpi.h (hidden and exported-only ones included) has exactly one row; no row is
+Checks: every MPI_ and MPIX_ function of each mpi.h, mpi-ext.h and library (hidden and exported-only ones included) has exactly one row; no row is
 stale; every row of class `own` has its body px_<Name> in the built library; the library exports every function that
 is not `native`, as MPI_ and PMPI_, and nothing but MPI_, PMPI_, their Fortran twins, pacx_, MPICHX_, the
 functions of dlsym_hook.c (and UCX's progress function for MPICH).
@@ -17,7 +17,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
-from gen_bindings import ROOT, dlsym_names, fortran_names, leave_names, lookup, prototypes, read_api  # noqa: E402
+from gen_bindings import ROOT, dlsym_names, fortran_names, leave_names, lookup, prototypes, read_api, row_name, stem, symbol_name  # noqa: E402
 
 VENDORS = {"openmpi": "libmpi.so.40", "mpich": "libmpich.so.12"}
 
@@ -39,14 +39,14 @@ def vendor_library(cc, soname):
 
 
 def functions(vendor):
-    """All MPI_ functions of a vendor: name without MPI_ -> Func, or None when only exported."""
+    """All functions of a vendor: name without MPI_ (row_name) -> Func, or None when only exported."""
     cc = "mpicc." + vendor
     funcs = dict(prototypes(cc))
     lib = vendor_library(cc, VENDORS[vendor])
     if lib:
         for s in symbols(lib, "-D", kinds="TWi"):
-            if s.startswith("MPI_"):
-                funcs.setdefault(s[4:], None)
+            if s.startswith(("MPI_", "MPIX_")):
+                funcs.setdefault(row_name(s), None)
     return funcs
 
 
@@ -59,16 +59,16 @@ def check_library(path, vendor, api, funcs, errors):
         if not row or not f:
             continue
         cls = row[0]
-        for prefix in ("MPI_", "PMPI_"):
-            if cls != "native" and prefix + name not in dynamic:
-                errors.append(f"{path}: does not export {prefix}{name}, class {cls}")
-            if cls == "native" and prefix + name in dynamic:
-                errors.append(f"{path}: exports {prefix}{name}, class native")
-        base = name if name in api else name[:-2]
+        for s in (symbol_name(name), "P" + symbol_name(name)):
+            if cls != "native" and s not in dynamic:
+                errors.append(f"{path}: does not export {s}, class {cls}")
+            if cls == "native" and s in dynamic:
+                errors.append(f"{path}: exports {s}, class native")
+        base = stem(name) if stem(name) in api else name[:-2]
         if cls == "own" and local and "px_" + base not in local:
-            errors.append(f"{path}: no body px_{base} for MPI_{name}, class own")
+            errors.append(f"{path}: no body px_{base} for {symbol_name(name)}, class own")
     for s in sorted(dynamic):
-        if not s.startswith(("MPI_", "PMPI_", "pacx_", "MPICHX_")) and s not in allowed:
+        if not s.startswith(("MPI_", "PMPI_", "MPIX_", "PMPIX_", "pacx_", "MPICHX_")) and s not in allowed:
             errors.append(f"{path}: {s} leaves the library")
 
 
@@ -88,9 +88,9 @@ def table(api, installed):
         if cls == "native":
             listed = f"the other {len(names)}: datatypes, operators, info, what a window's handle carries by itself, `MPI_T_`, ..."
         else:
-            listed = f"{len(names)}: " + ", ".join(f"`{n}`" for n in names)
+            listed = f"{len(names)}: " + ", ".join(f"`{symbol_name(n) if n.startswith('X_') else n}`" for n in names)
         print(f"| {cls} | {listed} | {meaning[cls]} |")
-    large = sum(1 for fs in installed.values() for n in fs if n not in api)
+    large = sum(1 for fs in installed.values() for n in fs if n not in api and n.endswith("_c"))
     print(f"\nThe {large} large-count functions `MPI_X_c` of MPICH are treated like `MPI_X`." if large else "")
 
 
@@ -105,10 +105,10 @@ def main():
     for vendor, funcs in installed.items():
         for name in sorted(funcs):
             if lookup(api, name, funcs) is None:
-                errors.append(f"libpacx/mpi.api: no row for MPI_{name} of {vendor}")
+                errors.append(f"libpacx/mpi.api: no row for {symbol_name(name)} of {vendor}")
     if len(installed) == len(VENDORS):
         for name, (_, opts) in api.items():
-            if "later" not in opts and not any(name in funcs for funcs in installed.values()):
+            if "later" not in opts and not any(name in funcs or "X_" + name in funcs for funcs in installed.values()):
                 errors.append(f"libpacx/mpi.api: {name} is in no installed MPI; the row is stale")
     for vendor, funcs in installed.items():
         path = os.path.join(build, "lib", f"libpacx-{vendor}.so")

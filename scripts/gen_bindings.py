@@ -44,6 +44,21 @@ int MPI_Type_ub(MPI_Datatype type, MPI_Aint *ub);
 """
 
 
+def row_name(symbol):
+    """What MPI_Send and MPIX_Send are called in the table and in px_n: Send, X_Send."""
+    return symbol[4:] if symbol.startswith("MPI_") else symbol[3:]
+
+
+def symbol_name(name):
+    """And back."""
+    return "MPI" + name if name.startswith("X_") else "MPI_" + name
+
+
+def stem(name):
+    """The body of MPIX_Send is that of MPI_Send."""
+    return name[2:] if name.startswith("X_") else name
+
+
 class Param:
     """One parameter: type text before the name, name, array suffix after it."""
 
@@ -101,17 +116,20 @@ def read_api(path=API):
 
 
 def lookup(api, name, funcs):
-    """The row of `name`; X_c falls under X. None when there is none."""
+    """The row of `name`; X_c falls under X, MPIX_X under MPI_X. None when there is none."""
     if name in api:
         return api[name]
     if name.endswith("_c") and name[:-2] in api and name[:-2] in funcs:
         return api[name[:-2]]
+    if name.startswith("X_") and name[2:] in api:
+        return api[name[2:]]
     return None
 
 
 def header(cc):
-    """cc's mpi.h as the compiler sees it, without attributes."""
-    text = subprocess.run([cc, "-E", "-P", "-x", "c", "-"], input="#include <mpi.h>\n", text=True, check=True, stdout=subprocess.PIPE).stdout
+    """cc's mpi.h and mpi-ext.h as the compiler sees them, without attributes."""
+    source = "#include <mpi.h>\n#if __has_include(<mpi-ext.h>)\n#include <mpi-ext.h>\n#endif\n"
+    text = subprocess.run([cc, "-E", "-P", "-x", "c", "-"], input=source, text=True, check=True, stdout=subprocess.PIPE).stdout
     attribute = re.compile(r"__attribute__\s*\(\((?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*\)\)")
     return attribute.sub("", text)
 
@@ -122,16 +140,16 @@ def data_names(text):
 
 
 def prototypes(cc):
-    """Name -> Func for every MPI_ function of cc's mpi.h, hidden ones of Open MPI included."""
+    """Name -> Func for every MPI_ and MPIX_ function of cc's headers, hidden ones of Open MPI included."""
     text = header(cc)
     if "ompi_communicator_t" in text:
         text += REMOVED
     funcs = {}
     for statement in text.split(";"):
         statement = " ".join(statement.split())
-        m = re.match(r"^(?:extern )?((?:int|double|MPI_\w+)) (MPI_\w+) ?\((.*)\)$", statement)
+        m = re.match(r"^(?:extern )?((?:int|double|MPI_\w+)) (MPIX?_\w+) ?\((.*)\)$", statement)
         if m:
-            name = m.group(2)[4:]
+            name = row_name(m.group(2))
             funcs.setdefault(name, Func(m.group(1), name, m.group(3)))
     if len(funcs) < 300:
         raise SystemExit(f"gen_bindings: only {len(funcs)} prototypes found in mpi.h of {cc}; the parser needs a look")
@@ -147,7 +165,7 @@ def is_count(f, p):
 def body(f, opts, prefix="px_"):
     """Prototype of px_<Name>; f is the int form."""
     if "before" in opts:
-        return f"void px_{f.name}(void)"
+        return f"void px_{stem(f.name)}(void)"
     out = []
     for p in f.params:
         if f.name.startswith("Request_get_status_") and p.type == "MPI_Request":
@@ -166,7 +184,7 @@ def body(f, opts, prefix="px_"):
             out.append(p.decl("MPI_Aint"))
         else:
             out.append(p.decl())
-    return f"int {prefix}{f.name}({', '.join(out) or 'void'})"
+    return f"int {prefix}{stem(f.name)}({', '.join(out) or 'void'})"
 
 
 def twin(f, funcs):
@@ -238,21 +256,21 @@ def call_body(f, small, opts):
         else:
             args.append(p.name)
     lock = "nolock" not in opts
-    call = f"px_{small.name}({', '.join(args)})"
+    call = f"px_{stem(small.name)}({', '.join(args)})"
     out = []
     if "c" in args and "inter" in opts:
-        call = f"c->inter ? px_inter_{small.name}({', '.join(args)}) : {call}"
+        call = f"c->inter ? px_inter_{stem(small.name)}({', '.join(args)}) : {call}"
     elif "c" in args and "either" not in opts:
         call = f'c->inter ? px_not_inter(c) : {call}'
     if pre:
         out += [f"int *{n}_ = {e};" for n, e in pre] + [""]
-        out += ["if (rc != MPI_SUCCESS) {", f'\trc = px_unsupported(c, "MPI_{f.name} with counts or displacements beyond INT_MAX");',
-                "} else {", f'\tconst char *outer = px_begin("MPI_{f.name}");', "", f"\trc = {call};", "\tpx_end(outer);", "}"]
+        out += ["if (rc != MPI_SUCCESS) {", f'\trc = px_unsupported(c, "{symbol_name(f.name)} with counts or displacements beyond INT_MAX");',
+                "} else {", f'\tconst char *outer = px_begin("{symbol_name(f.name)}");', "", f"\trc = {call};", "\tpx_end(outer);", "}"]
         out += [f"free({n}_);" for n, _ in pre] + ["return rc;"]
         return out
     if not lock:
         return [f"return {call};"]
-    return [f'outer = px_begin("MPI_{f.name}");', f"rc = {call};", "px_end(outer);", "return rc;"]
+    return [f'outer = px_begin("{symbol_name(f.name)}");', f"rc = {call};", "px_end(outer);", "return rc;"]
 
 
 def native_call(f, mapped=True):
@@ -283,7 +301,7 @@ def trampoline(f, funcs, cls, opts):
             b += ["if (comm != native) {", f"\tint rc = {native_call(f, False)};", "", "\tif (rc != MPI_SUCCESS)", "\t\treturn rc;", "}"]
         b += [f"return {native_call(f)};"]
     elif cls == "refused" and not comms:
-        b = ["if (!px_spanning())" if "world" in opts else "if (!px_active)", f"\treturn {native_call(f)};", *void, f'return px_unsupported(NULL, "MPI_{f.name}");']
+        b = ["if (!px_spanning())" if "world" in opts else "if (!px_active)", f"\treturn {native_call(f)};", *void, f'return px_unsupported(NULL, "{symbol_name(f.name)}");']
     elif f.name == "File_open":  # its I/O component is loaded in here and must be sealed, too
         b = ["MPI_Comm native = PX_MAP(comm);", "struct px_comm *c = px_comm_find(native);", "const char *outer;", "int rc;", "", "if (PX_UNLIKELY(c)) {",
              *indent(call_body(f, small, opts)), "}", "rc = meet(comm, native);", "if (rc != MPI_SUCCESS)", "\treturn rc;", f"rc = {native_call(f)};",
@@ -299,9 +317,9 @@ def trampoline(f, funcs, cls, opts):
         if "meet" in opts and len(comms) == 1:
             b[-1:] = ["if (PX_LIKELY(!c)) {", f"\tint rc = meet({comms[0].name}, native);", "",
                       f"\treturn rc != MPI_SUCCESS ? rc : {native_call(f)};", "}",
-                  f'return px_unsupported(c, "MPI_{f.name}");']
+                  f'return px_unsupported(c, "{symbol_name(f.name)}");']
         else:
-            b += [f"\treturn {native_call(f)};", f'return px_unsupported(c, "MPI_{f.name}");']
+            b += [f"\treturn {native_call(f)};", f'return px_unsupported(c, "{symbol_name(f.name)}");']
     elif "win" in opts:
         pointer = any(p.type == "MPI_Win *" for p in f.params)
         b = [f"struct px_win *w = px_win_find({'*' if pointer else ''}win);", "const char *outer;", "int rc;", "", "if (PX_LIKELY(!w))",
@@ -332,11 +350,11 @@ def trampoline(f, funcs, cls, opts):
         if block:
             b = b[:-len(spanning)] + ["{", *indent(spanning), "}"]
     args = ", ".join(p.name for p in f.params)
-    return [f"#undef MPI_{f.name}", f"#undef PMPI_{f.name}",
+    return [f"#undef {symbol_name(f.name)}", f"#undef P{symbol_name(f.name)}",
             f"static int own_{f.name}({f.decl()})", "{", *indent(b), "}",
-            f'int PMPI_{f.name}({f.decl()}) __attribute__((alias("own_{f.name}")));',
-            f"int MPI_{f.name}({f.decl()});",
-            f"int MPI_{f.name}({f.decl()})", "{", f"\treturn front.{f.name}({args});", "}",
+            f'int P{symbol_name(f.name)}({f.decl()}) __attribute__((alias("own_{f.name}")));',
+            f"int {symbol_name(f.name)}({f.decl()});",
+            f"int {symbol_name(f.name)}({f.decl()})", "{", f"\treturn front.{f.name}({args});", "}",
             f"static int first_{f.name}({f.decl()})", "{", "\tpx_front_begin();", f"\treturn front.{f.name}({args});", "}", ""]
 
 
@@ -350,7 +368,7 @@ def classed(api, funcs):
         row = lookup(api, name, funcs)
         if row is None:
             row = ("refused" if f.comms() and f.ret == "int" and not f.variadic else "native", set())
-            print(f"gen_bindings: warning: MPI_{name} has no row in libpacx/mpi.api; taken as {row[0]}", file=sys.stderr)
+            print(f"gen_bindings: warning: {symbol_name(name)} has no row in libpacx/mpi.api; taken as {row[0]}", file=sys.stderr)
         out[name] = (f, *row)
     return out
 
@@ -372,7 +390,7 @@ def vendor_first(funcs):
         out += [f"static {f.ret} first_{n}({f.decl()})", "{", "\tpx_vendor_first();", f"\treturn px_n.{n}({args});", "}", ""]
     for n, f in sorted(funcs.items()):
         unused = [f"\t(void){p.name};" for p in f.params]
-        out += [f"static {f.ret} lacking_{n}({f.decl()})", "{", *unused, f'\treturn ({f.ret})(intptr_t)px_vendor_lacking("MPI_{n}");', "}"]
+        out += [f"static {f.ret} lacking_{n}({f.decl()})", "{", *unused, f'\treturn ({f.ret})(intptr_t)px_vendor_lacking("{symbol_name(n)}");', "}"]
     out += ["struct px_native px_n = {"] + [f"\t.{n} = first_{n}," for n in sorted(funcs)] + ["};", ""]
     out += ["static const struct px_native px_lacking = {"] + [f"\t.{n} = lacking_{n}," for n in sorted(funcs)] + ["};", ""]
     return "\n".join(out)
@@ -381,7 +399,7 @@ def vendor_first(funcs):
 def bind_h(rows):
     out = [HEAD, "#ifndef PX_BIND_H", "#define PX_BIND_H", "", "#include <mpi.h>", "", '#include "comm_find.h"', '#include "lock.h"', "", "struct px_file;", "struct px_win;", ""]
     for name, (f, cls, opts) in rows.items():
-        if cls == "own" and not (name.endswith("_c") and name[:-2] in rows):
+        if cls == "own" and not (name.endswith("_c") and name[:-2] in rows) and not (name.startswith("X_") and name[2:] in rows):
             out.append(body(f, opts) + ";")
             if "inter" in opts:
                 out.append(body(f, opts, "px_inter_") + ";")
@@ -523,7 +541,7 @@ def dlsym_names():
 
 def version_map(ompi):
     # Only our own definitions match; what is native is not defined here and cannot leak.
-    names = ["MPI_*", "PMPI_*", "pacx_*", "MPICHX_*"] + fortran_names() + leave_names() + dlsym_names() + ([] if ompi else ["ucp_worker_progress"])
+    names = ["MPI_*", "PMPI_*", "MPIX_*", "PMPIX_*", "pacx_*", "MPICHX_*"] + fortran_names() + leave_names() + dlsym_names() + ([] if ompi else ["ucp_worker_progress"])
     return "{\n\tglobal:\n" + "".join(f"\t\t{n};\n" for n in names) + "\tlocal: *;\n};\n"
 
 

@@ -77,7 +77,7 @@ int px_vendor_load(void)
 		void *f;
 
 		full[0] = 'P';
-		strcpy(full + 1, "MPI_");
+		strcpy(full + 1, strncmp(names[i], "X_", 2) ? "MPI_" : "MPI"); /* MPIX_ */
 		strncat(full, names[i], sizeof full - 6);
 		f = px_vendor_find(lib, full);
 		if (!f)

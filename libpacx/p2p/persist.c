@@ -83,7 +83,10 @@ int px_Start(MPI_Request *req)
 	r->active = true;
 	r->done = r->acked = r->raised = false;
 	r->error = MPI_SUCCESS;
-	rc = r->kind == PX_SEND ? px_send_start(r) : px_recv_start(r);
+	if (r->again)
+		rc = r->again->start(r);
+	else
+		rc = r->kind == PX_SEND ? px_send_start(r) : px_recv_start(r);
 	if (rc != MPI_SUCCESS)
 		r->active = false;
 	return rc;

@@ -112,6 +112,9 @@ void px_req_release(struct px_req *r)
 
 	px_req_drop_types(r);
 	transfer_free(r);
+	if (r->again)
+		r->again->free(r->again);
+	r->again = NULL;
 	r->c = NULL;
 	r->next = pool;
 	pool = r;

@@ -23,6 +23,12 @@ enum px_mode { PX_STANDARD, PX_BUFFERED, PX_SYNCHRONOUS, PX_READY };
 /* Where a send to another site is: see held.c. */
 enum px_stage { PX_UNDER_WAY, PX_HELD, PX_LATER };
 
+/* What a persistent request does at MPI_Start, unless it is a message's. */
+struct px_again {
+	int (*start)(struct px_req *r); /* MPI error code, raised */
+	void (*free)(struct px_again *a);
+};
+
 struct px_req {
 	struct px_req *next, *prev;    /* in a posted list, or in the free pool */
 	struct px_req *anext, **aprev; /* in the list of operations that need progress */
@@ -59,9 +65,10 @@ struct px_req {
 	struct px_sched *sched;         /* PX_COLL */
 	bool (*task)(struct px_req *r); /* PX_TASK and PX_COLL: looks once, see px_progress */
 	void *job;                      /* its argument */
-	struct px_req *also;            /* MPI_Isendrecv: the send, owned; complete only together */
-	void *copy;                     /* MPI_Isendrecv_replace: what is sent, owned */
-	MPI_Status status;              /* valid when done */
+	struct px_again *again; /* a persistent request that is not a message's: how it starts; owned */
+	struct px_req *also;    /* MPI_Isendrecv: the send, owned; complete only together */
+	void *copy;             /* MPI_Isendrecv_replace: what is sent, owned */
+	MPI_Status status;      /* valid when done */
 };
 
 /* px_duty (comm_find.h): posted receives for other sites, running collectives and windowed transfers: while it

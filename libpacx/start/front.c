@@ -39,7 +39,8 @@ void px_front_begin(void)
 		const struct px_exported *e = &px_exported[i];
 		px_any_fn *tool;
 
-		snprintf(full, sizeof full, "MPI_%s", e->name);
+		snprintf(full, sizeof full, "MPI%s%s", strncmp(e->name, "X_", 2) ? "_" : "",
+			e->name); /* or MPIX_ */
 		tool = px_front_tool(full);
 		__atomic_store_n(e->to, tool ? tool : e->own, __ATOMIC_RELEASE);
 	}
@@ -56,8 +57,8 @@ px_any_fn *px_front_own(const char *name)
 	const struct px_exported *e;
 
 	name += *name == 'P';
-	if (strncmp(name, "MPI_", 4) != 0)
+	if (strncmp(name, "MPI_", 4) != 0 && strncmp(name, "MPIX_", 5) != 0)
 		return NULL;
-	e = bsearch(name + 4, px_exported, px_exported_count, sizeof *e, compare);
+	e = bsearch(name + (name[3] == '_' ? 4 : 3), px_exported, px_exported_count, sizeof *e, compare);
 	return e ? e->own : NULL;
 }

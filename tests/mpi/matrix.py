@@ -28,6 +28,7 @@ OURS = re.compile(r"^(?:pacx(?:run|d|ctl|rank|label)?(?:\[|:).*|.*freeing inacti
 SAYS = {"refused"}  # in which each call is one that PACX refuses with a word
 # What the vendor itself cannot do, where all ranks are at one site.
 BROKEN = {("4:openmpi", "rma_cas"): "Open MPI 4.1.4 crashes in MPI_Compare_and_swap over shared memory",
+          ("4:mpich", "persist_coll"): "MPICH 4.0.2's own persistent gather and scatter move wrong data, and it crashes with 4 ranks",
           ("4:mpich", "inter_ibcast"): "MPICH 4.0.2 reads beyond the remote group in MPI_Ibcast on intercommunicators"}
 
 
