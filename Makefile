@@ -53,7 +53,7 @@ VFLAGS  = $(CFLAGS) $(if $(findstring clang,$(CC)),,-Wno-stringop-overflow -Wno-
 UV      = $(shell pkg-config --libs libuv)
 YAML    = $(shell pkg-config --libs yaml-0.1)
 SSL     = $(shell pkg-config --libs libssl libcrypto)
-CODECS  = $(shell pkg-config --libs zlib liblz4 libzstd)
+CODECS  = $(shell pkg-config --libs zlib liblz4 libzstd) -lzfp -lm
 
 # The sanitizer's runtime comes with the test programs, behind the preloaded library; the vendors leak by design.
 export ASAN_OPTIONS = verify_asan_link_order=0:detect_leaks=0:detect_odr_violation=0
@@ -179,12 +179,13 @@ USES_tls = $(call in,net,tls tls_psk key proof)
 USES_proof = $(call in,net,proof key)
 USES_crowd = $(call in,net,crowd)
 USES_outq = $(call in,link,outq link_seg)
-USES_predict = $(call in,link,predict seg_code codec forecast)
+USES_lossy = $(call in,link,lossy)
+USES_predict = $(call in,link,predict seg_code codec forecast lossy)
 USES_history = $(call in,link,history link_seg)
 USES_link = $(call in,link,link link_in link_back link_rate link_seg outq stream_life auto_codec codec \
-	seg_in seg_code predict forecast history) \
+	seg_in seg_code predict forecast history lossy) \
 	$(call in,pacxd,in_send out_flow out_notes) $(call in,net,tcp_state frame_check)
-$(foreach t,codec auto_codec predict history via status key tls proof crowd outq,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
+$(foreach t,codec auto_codec predict lossy history via status key tls proof crowd outq,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
 
 $(B)/tests/%: $(B)/obj/plain/tests/unit/%.o $(FLOORS)
 	@mkdir -p $(@D)

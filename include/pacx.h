@@ -25,6 +25,7 @@ int pacx_site_of(int rank);
 const char *pacx_site_name(int site);
 MPI_Comm pacx_comm_local(void);
 int pacx_set_associative(MPI_Comm comm, int flag);
+int pacx_set_accuracy(MPI_Comm comm, double bound);
 
 #else
 
@@ -81,6 +82,16 @@ static inline MPI_Comm pacx_comm_local(void)
 static inline int pacx_set_associative(MPI_Comm comm, int flag)
 {
 	PACX_CALL(int, "pacx_set_associative", (MPI_Comm, int), (comm, flag), MPI_SUCCESS);
+}
+
+/* pacx_set_accuracy: from now on, numbers that the caller sends on comm with MPI's sends, in datatypes of floats or of doubles only, may
+ * arrive changed if that makes them arrive earlier: bound > 0: by at most that; bound < 0: by at most -bound times the largest magnitude
+ * in the same piece of 256 KiB or more of the message; 0, the default: not at all. All else, collectives included, stays exact, as do messages within a site,
+ * NaNs, infinities and what is sent with them. A communicator made from comm begins with 0. Returns MPI_SUCCESS or an MPI error
+ * code. */
+static inline int pacx_set_accuracy(MPI_Comm comm, double bound)
+{
+	PACX_CALL(int, "pacx_set_accuracy", (MPI_Comm, double), (comm, bound), MPI_SUCCESS);
 }
 
 #undef PACX_CALL

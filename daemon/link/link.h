@@ -44,6 +44,9 @@ struct pxd_counters {
 	struct {
 		uint64_t segments, in, out; /* of those: predicted before */
 	} predicted[PXD_PREDICT_KINDS];
+	struct {
+		uint64_t segments, in, out, ns; /* within a bound that their program has set; in no codec[] */
+	} lossy;
 };
 /* pxd_codec_slot: index into codec[]. */
 static inline unsigned pxd_codec_slot(int codec)

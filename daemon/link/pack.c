@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "err.h"
+#include "lossy.h"
 #include "seg_code.h"
 #include "wait.h"
 
@@ -28,6 +29,7 @@ struct job {
 	struct pxd_seg *in, *out;
 	struct pxd_choice ch;
 	struct pxd_predictor pred; /* if ch.predicted */
+	double bound;              /* not 0: lossy within it (lossy.h), instead of ch */
 	struct refs refs;
 	uint64_t flow;
 	size_t n; /* encoded length, 0 = did not shrink */
@@ -75,7 +77,10 @@ static void on_work(uv_work_t *w)
 	struct tools *m = mine();
 
 	bytes_of(j->refs.ref, ref);
-	if (m)
+	if (j->bound != 0)
+		j->n = pxd_lossy_pack(
+			j->bound, j->f.elem, j->in->data, j->in->len, j->out->data, j->in->len - 1);
+	else if (m)
 		j->n = pxd_seg_encode(m->codec, j->ch.codec, j->ch.level, j->f.elem,
 			j->ch.predicted ? &j->pred : NULL, ref, j->in->data, j->in->len, m->scratch,
 			j->out->data, j->in->len - 1);
@@ -103,6 +108,13 @@ static void count(struct pxd_path *l, const struct job *j, size_t out)
 {
 	unsigned slot = out < j->in->len ? pxd_codec_slot(j->ch.codec) : 0;
 
+	if (out < j->in->len && j->bound != 0) {
+		l->count.lossy.segments++;
+		l->count.lossy.in += j->in->len;
+		l->count.lossy.out += out;
+		l->count.lossy.ns += j->ns;
+		return;
+	}
 	l->count.codec[slot].segments++;
 	l->count.codec[slot].in += j->in->len;
 	l->count.codec[slot].out += out;
@@ -133,14 +145,16 @@ static void on_packed(uv_work_t *w, int status)
 	l->d->events++;
 	l->packing--;
 	l->packing_bytes -= j->in->cap;
-	if (status == 0) {
+	if (status == 0 && j->bound == 0) {
 		pxd_auto_learn(l->choose, j->ch, j->f.elem, j->in->len, j->n, j->ns);
 		if (j->ch.predicted)
 			pxd_forecast_learn(l->forecast, j->flow, j->refs.n, j->in->len, j->n);
 	}
 	if (status == 0 && j->n > 0 && refs_valid(j)) {
 		count(l, j, j->n);
-		j->f.codec = (uint8_t)(j->ch.codec | (j->ch.predicted ? PXD_CODEC_PREDICT : 0));
+		j->f.codec = j->bound != 0
+				     ? PXD_CODEC_LOSSY
+				     : (uint8_t)(j->ch.codec | (j->ch.predicted ? PXD_CODEC_PREDICT : 0));
 		j->f.body = j->n;
 		j->out->len = (uint32_t)j->n;
 		pxd_seg_put(seg);
@@ -169,6 +183,17 @@ static size_t queued(const struct pxd_path *l)
 	for (int i = 0; i < l->nstreams; i++)
 		n += l->stream[i]->q.unsent;
 	return n;
+}
+
+/* Is a bound worth the work here? It is set by the program (frame.h), and loses nothing where the wire is fast. */
+static double bound_of(const struct pxd_path *l, const struct px_frame *f)
+{
+	double bound;
+
+	memcpy(&bound, &f->seq, sizeof bound);
+	if (!l->choose || (l->opts->compress == PXD_COMPRESS_AUTO && !(l->rate > 0 && l->rate < THIN)))
+		return 0;
+	return bound;
 }
 
 /* Shall segments like this one be remembered, and predicted from what is? */
@@ -248,7 +273,9 @@ int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, 
 {
 	struct job j = { .l = l, .f = *f, .in = seg, .refs = { .stream = -1 } }, *k;
 
-	if (l->choose && mine()) {
+	j.bound = bound_of(l, f);
+	j.f.seq = 0;
+	if (l->choose && mine() && j.bound == 0) {
 		if (foreseen(l, f, seg)) {
 			j.f.flags |= PX_FF_KEEP;
 			choose_predicted(&j);
@@ -257,7 +284,7 @@ int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, 
 			j.ch = pxd_auto_choose(l->choose, mine()->codec, seg->data, seg->len, f->elem,
 				l->rate, queued(l), l->packing < (unsigned)px_wait_cores());
 	}
-	if (j.ch.codec == PXD_CODEC_NONE)
+	if (j.ch.codec == PXD_CODEC_NONE && j.bound == 0)
 		return put_plain(&j, ahead);
 	k = calloc(1, sizeof *k);
 	if (k)

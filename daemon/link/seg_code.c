@@ -3,6 +3,7 @@
 
 #include "crc.h"
 #include "err.h"
+#include "lossy.h"
 
 size_t pxd_seg_encode(struct pxd_codec *c, int codec, int level, unsigned elem, struct pxd_predictor *p,
 	const uint8_t *const *ref, const uint8_t *in, size_t n, uint8_t *scratch, uint8_t *out, size_t cap)
@@ -34,6 +35,8 @@ int pxd_seg_decode(struct pxd_codec *c, int codec, unsigned elem, const uint8_t 
 	struct pxd_predictor p;
 	int rc;
 
+	if (codec == PXD_CODEC_LOSSY)
+		return pxd_lossy_unpack(elem, in, n, out, want);
 	if (!(codec & PXD_CODEC_PREDICT))
 		return pxd_codec_unpack(c, codec, elem, in, n, out, want);
 	rc = word ? pxd_predict_head_get(in, n, &p) : PX_EPROTO;

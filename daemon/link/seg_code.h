@@ -9,7 +9,7 @@
 #include "codec.h"
 #include "predict.h"
 
-#define PXD_CODEC_PREDICT 0x40 /* in the frame's `codec`, beside what codec.h knows */
+#define PXD_CODEC_PREDICT 0x40 /* in the frame's `codec`, beside what codec.h and lossy.h know */
 
 /* pxd_seg_encode: n bytes of in. p NULL: without prediction; else the body begins with its head, whose sum is filled in here;
  * ref: as many plain segments of n bytes as it says; scratch[n]. Length of the body, at most cap and below n; 0: it did not shrink. */

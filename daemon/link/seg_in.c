@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "err.h"
+#include "lossy.h"
 #include "pack.h"
 #include "seg_code.h"
 
@@ -47,6 +48,14 @@ static void count(struct pxd_in_path *p, const struct pxd_unpack *u)
 {
 	unsigned slot = pxd_codec_slot(u->f.codec);
 
+	if (u->f.codec == PXD_CODEC_LOSSY) {
+		p->count.lossy.segments++;
+		p->count.lossy.in += u->f.body;
+		p->count.lossy.out += u->out->len;
+		p->count.lossy.ns += u->ns;
+		return;
+	}
+
 	p->count.codec[slot].segments++;
 	p->count.codec[slot].in += u->f.body;
 	p->count.codec[slot].out += u->out->len;
@@ -70,7 +79,9 @@ static void on_unpacked(struct pxd_unpack *u)
 	else if (u->rc < 0 && !p->d->failed)
 		pxd_fail(p->d, PXD_EXIT_PROTOCOL,
 			"site %s sent a compressed segment (%s%s) that does not decompress",
-			pxd_site_name(p->d, p->site), pxd_codec_name(u->f.codec & ~PXD_CODEC_PREDICT),
+			pxd_site_name(p->d, p->site),
+			u->f.codec == PXD_CODEC_LOSSY ? "zfp"
+						      : pxd_codec_name(u->f.codec & ~PXD_CODEC_PREDICT),
 			u->f.codec & PXD_CODEC_PREDICT ? ", predicted" : "");
 	if (u->rc < 0 || p->closed) {
 		pxd_seg_put(u->out);

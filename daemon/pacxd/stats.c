@@ -105,7 +105,10 @@ void pxd_stats_codecs(struct px_buf *b, const struct pxd_counters *c)
 			(unsigned long long)c->codec[i].out, (unsigned long long)c->codec[i].ns);
 		first = false;
 	}
-	pxd_stats_add(b, "},\"predicted\":{");
+	pxd_stats_add(b, "},\"lossy\":{\"segments\":%llu,\"in\":%llu,\"out\":%llu,\"ns\":%llu}",
+		(unsigned long long)c->lossy.segments, (unsigned long long)c->lossy.in,
+		(unsigned long long)c->lossy.out, (unsigned long long)c->lossy.ns);
+	pxd_stats_add(b, ",\"predicted\":{");
 	first = true;
 	for (int i = 0; i < PXD_PREDICT_KINDS; i++) {
 		if (c->predicted[i].segments == 0)

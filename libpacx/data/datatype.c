@@ -110,8 +110,15 @@ static bool is_contiguous(MPI_Datatype t, const struct px_type *p)
 	return p->size <= PROBE_MAX && packs_in_order(t, (int)p->size);
 }
 
-/* Size of the basic elements that t is made of, 0 = several sizes, or none that matters. */
-static unsigned element_size(MPI_Datatype t, int depth)
+static bool is_floating(MPI_Datatype t)
+{
+	return t == MPI_FLOAT || t == MPI_DOUBLE || t == MPI_C_FLOAT_COMPLEX || t == MPI_C_DOUBLE_COMPLEX ||
+	       t == MPI_REAL || t == MPI_DOUBLE_PRECISION || t == MPI_COMPLEX || t == MPI_DOUBLE_COMPLEX;
+}
+
+/* Size of the basic elements that t is made of, 0 = several sizes, or none that matters. *floating: left alone if they are all
+ * floating-point numbers, else false. */
+static unsigned element_size(MPI_Datatype t, int depth, bool *floating)
 {
 	int ni, na, nd, comb, size = 0;
 	MPI_Datatype *inner;
@@ -124,6 +131,7 @@ static unsigned element_size(MPI_Datatype t, int depth)
 		return 0;
 	if (comb == MPI_COMBINER_NAMED || nd == 0) {
 		px_n.Type_size(t, &size);
+		*floating = *floating && is_floating(t);
 		if (t == MPI_C_FLOAT_COMPLEX || t == MPI_COMPLEX || t == MPI_C_DOUBLE_COMPLEX ||
 			t == MPI_DOUBLE_COMPLEX)
 			size /= 2;
@@ -134,7 +142,7 @@ static unsigned element_size(MPI_Datatype t, int depth)
 	inner = malloc((size_t)nd * sizeof(MPI_Datatype));
 	if (iv && av && inner && px_n.Type_get_contents(t, ni, na, nd, iv, av, inner) == MPI_SUCCESS) {
 		for (int i = 0; i < nd; i++) {
-			unsigned k = element_size(inner[i], depth + 1);
+			unsigned k = element_size(inner[i], depth + 1, floating);
 
 			e = i == 0 || k == e ? k : 0;
 			if (!predefined(inner[i]))
@@ -158,8 +166,10 @@ static int type_look(MPI_Datatype t, struct px_type *p)
 		rc = px_n.Type_get_true_extent_x(t, &p->true_lb, &p->true_extent);
 	if (rc == MPI_SUCCESS)
 		p->contig = is_contiguous(t, p);
+	p->floating = true;
 	if (rc == MPI_SUCCESS)
-		p->elem = (uint8_t)element_size(t, 0);
+		p->elem = (uint8_t)element_size(t, 0, &p->floating);
+	p->floating = p->floating && (p->elem == 4 || p->elem == 8);
 	return rc;
 }
 

@@ -18,8 +18,9 @@ struct px_type {
 	MPI_Count size;       /* bytes of data in one element */
 	MPI_Count lb, extent; /* spacing of elements */
 	MPI_Count true_lb, true_extent;
-	uint8_t elem; /* size of its basic elements if all are alike (1 .. 16), else 0; for compression */
-	bool contig;  /* n elements are n * size bytes from the buffer address on, in type map order */
+	uint8_t elem;  /* size of its basic elements if all are alike (1 .. 16), else 0; for compression */
+	bool floating; /* they are all floats, or all doubles */
+	bool contig;   /* n elements are n * size bytes from the buffer address on, in type map order */
 	struct px_typemap *map; /* typemap.h; NULL: nobody has asked yet */
 };
 

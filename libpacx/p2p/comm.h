@@ -38,6 +38,7 @@ struct px_comm {
 	struct px_part *part;
 	int *part_of;     /* [size] comm rank -> index in part */
 	bool associative; /* pacx_set_associative */
+	double accuracy;  /* pacx_set_accuracy: 0 = exact */
 	bool blocked;     /* the ranks of every site are consecutive and sites follow in rank order */
 	struct px_match p2p, coll;
 	uint32_t seq;              /* collectives called so far */

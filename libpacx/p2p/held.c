@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "channel.h"
+#include "comm.h"
 #include "datatype.h"
 #include "envelope.h"
 #include "err.h"
@@ -72,6 +73,8 @@ static int frame_make(struct px_frame *f, const struct px_req *r)
 	f->flags = (uint16_t)r->flags;
 	f->total = (uint64_t)(r->count * t->size);
 	f->elem = t->elem;
+	if (r->c && r->c->accuracy != 0 && t->floating && r->ctx == r->c->ctx)
+		memcpy(&f->seq, &r->c->accuracy, sizeof f->seq);
 	f->ctx = r->ctx;
 	f->tag = r->tag;
 	f->msg = r->msg;

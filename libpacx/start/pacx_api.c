@@ -2,6 +2,8 @@
 #define PACX_LIBRARY
 #include "../include/pacx.h"
 
+#include <math.h>
+
 #include "comm.h"
 #include "comm_find.h"
 #include "lock.h"
@@ -38,6 +40,22 @@ const char *pacx_site_name(int site)
 MPI_Comm pacx_comm_local(void)
 {
 	return px.on ? px.local : MPI_COMM_WORLD;
+}
+
+int pacx_set_accuracy(MPI_Comm comm, double bound)
+{
+	struct px_comm *c;
+
+	if (comm == MPI_COMM_NULL)
+		return MPI_ERR_COMM;
+	if (!isfinite(bound))
+		return MPI_ERR_ARG;
+	px_lock();
+	c = px_comm_find(PX_MAP(comm));
+	if (c)
+		c->accuracy = bound;
+	px_unlock();
+	return MPI_SUCCESS;
 }
 
 int pacx_set_associative(MPI_Comm comm, int flag)

@@ -1,0 +1,176 @@
+/* lossy.c: see lossy.h.
+ *
+ * Design. A body is a head of four bytes (size of a number, zero, the exponent of the tolerance, which is a power of two) and a zfp
+ * stream of one dimension in its fixed-accuracy mode. zfp keeps to its tolerance for ordinary numbers, but promises nothing for some
+ * others, so what was packed is unpacked and compared, number by number. Its decoder trusts the stream: it gets a copy with
+ * zeros behind it as far as a stream of so many numbers can reach.
+ */
+#include "lossy.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zfp.h>
+
+#include "endian.h"
+#include "err.h"
+
+#define HEAD  4
+#define SLACK 64 /* bytes: zfp reads whole words */
+
+/* A zfp stream over its own memory, for count numbers at data. */
+struct coder {
+	zfp_stream *z;
+	zfp_field *field;
+	bitstream *bits;
+	uint8_t *room;
+	size_t size;
+};
+
+static void coder_close(struct coder *c)
+{
+	if (c->bits)
+		stream_close(c->bits);
+	if (c->z)
+		zfp_stream_close(c->z);
+	if (c->field)
+		zfp_field_free(c->field);
+	free(c->room);
+}
+
+static bool coder_open(struct coder *c, unsigned elem, int exponent, void *data, size_t count)
+{
+	memset(c, 0, sizeof *c);
+	c->z = zfp_stream_open(NULL);
+	c->field = zfp_field_1d(data, elem == 4 ? zfp_type_float : zfp_type_double, count);
+	if (!c->z || !c->field)
+		return false;
+	zfp_stream_set_accuracy(c->z, ldexp(1, exponent));
+	c->size = zfp_stream_maximum_size(c->z, c->field);
+	c->room = calloc(1, c->size + SLACK);
+	c->bits = c->room ? stream_open(c->room, c->size + SLACK) : NULL;
+	if (!c->bits)
+		return false;
+	zfp_stream_set_bit_stream(c->z, c->bits);
+	zfp_stream_rewind(c->z);
+	return true;
+}
+
+static double number(const uint8_t *at, unsigned elem)
+{
+	double d;
+	float f;
+
+	if (elem == 8) {
+		memcpy(&d, at, 8);
+		return d;
+	}
+	memcpy(&f, at, 4);
+	return f;
+}
+
+/* The largest magnitude; NaN or infinity if there is one. */
+static double largest(unsigned elem, const uint8_t *in, size_t n)
+{
+	double most = 0;
+
+	for (size_t i = 0; i < n; i += elem) {
+		double v = fabs(number(in + i, elem));
+
+		if (!isfinite(v))
+			return v;
+		most = v > most ? v : most;
+	}
+	return most;
+}
+
+static bool within(double bound, unsigned elem, const uint8_t *a, const uint8_t *b, size_t n)
+{
+	for (size_t i = 0; i < n; i += elem)
+		if (!(fabs(number(a + i, elem) - number(b + i, elem)) <= bound))
+			return false;
+	return true;
+}
+
+static bool kept(double bound, unsigned elem, const uint8_t *in, size_t n, const uint8_t *body, size_t m)
+{
+	uint8_t *back = malloc(n);
+	bool ok =
+		back && pxd_lossy_unpack(elem, body, m, back, n) == PX_OK && within(bound, elem, in, back, n);
+
+	free(back);
+	return ok;
+}
+
+size_t pxd_lossy_pack(double bound, unsigned elem, const uint8_t *in, size_t n, uint8_t *out, size_t cap)
+{
+	double most;
+	struct coder c;
+	int exponent;
+	size_t m = 0;
+
+	if ((elem != 4 && elem != 8) || n == 0 || n % elem != 0 || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
+		return 0;
+	most = largest(elem, in, n);
+	bound = bound < 0 ? -bound * most : bound;
+	if (!isfinite(most) || !isfinite(bound) || bound <= 0)
+		return 0;
+	frexp(bound, &exponent);
+	exponent--; /* 2^exponent <= bound */
+	if (coder_open(&c, elem, exponent, (void *)(uintptr_t)in, n / elem))
+		m = zfp_compress(c.z, c.field);
+	if (m > 0 && m + HEAD < n && m + HEAD <= cap) {
+		out[0] = (uint8_t)elem;
+		out[1] = 0;
+		px_put16(out + 2, (uint16_t)exponent);
+		memcpy(out + HEAD, c.room, m);
+		m += HEAD;
+	} else {
+		m = 0;
+	}
+	coder_close(&c);
+	return m > 0 && kept(bound, elem, in, n, out, m) ? m : 0;
+}
+
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+static void to_little(unsigned elem, uint8_t *data, size_t n)
+{
+	for (size_t i = 0; i < n; i += elem)
+		for (unsigned k = 0; k < elem / 2; k++) {
+			uint8_t b = data[i + k];
+
+			data[i + k] = data[i + elem - 1 - k];
+			data[i + elem - 1 - k] = b;
+		}
+}
+#else
+static void to_little(unsigned elem, uint8_t *data, size_t n)
+{
+	(void)elem, (void)data, (void)n;
+}
+#endif
+
+int pxd_lossy_unpack(unsigned elem, const uint8_t *in, size_t n, uint8_t *out, size_t want)
+{
+	struct coder c;
+	int exponent, rc = PX_EPROTO;
+
+	if ((elem != 4 && elem != 8) || want == 0 || want % elem != 0 || n <= HEAD || n >= want ||
+		in[0] != elem || in[1] != 0)
+		return PX_EPROTO;
+	exponent = (int16_t)px_get16(in + 2);
+	if (exponent < -1075 || exponent > 1023)
+		return PX_EPROTO;
+	if (!coder_open(&c, elem, exponent, out, want / elem)) {
+		rc = PX_ENOMEM;
+	} else if (n - HEAD <= c.size) {
+		memcpy(c.room, in + HEAD, n - HEAD);
+		if (zfp_decompress(c.z, c.field) == n - HEAD)
+			rc = PX_OK;
+	}
+	coder_close(&c);
+	if (rc == PX_OK)
+		to_little(elem, out, want);
+	return rc;
+}

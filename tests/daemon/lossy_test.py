@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""lossy_test.py: numbers move only for whoever has asked for it, and --stats counts them: tests/mpi/accuracy.c over links that compress
+(a share of it is lossy) and over one that does not (none is); tests/mpi/steady.c, which never asks."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from sites import BUILD, flavors, run  # noqa: E402
+
+
+def lossy(program, link):
+    """Bytes of each direction that were lossy, before they were compressed; the program has succeeded."""
+    have = flavors()
+    with tempfile.TemporaryDirectory() as tmp:
+        p = subprocess.run([BUILD + "/bin/pacxrun", "-n", "2+2", "--mpi", f"{have[0]}+{have[-1]}", "--link", link, "--stats", tmp + "/s",
+                            "--", BUILD + "/{mpi}/tests/" + program],
+                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=100, text=True)
+        assert p.returncode == 0 and ", 0 failed" in p.stdout, f"status {p.returncode}: {p.stdout}"
+        with open(tmp + "/s") as f:
+            return [l["lossy"]["in"] for l in json.load(f)["links"]]
+
+
+def what_is_asked_for_is_counted():
+    # Each rank sends its peer at the other site 720 kB of doubles 5 times and 360 kB of floats 4 times that may move; a piece with
+    # a NaN stays exact, and whatever does not shrink may.
+    for link in ("compress: zstd", "compress: lz4, predict: always"):
+        got = lossy("accuracy", link)
+        assert all(4000000 < n <= 2 * (6 * 720000 + 4 * 360000) for n in got), got
+
+
+def nothing_is_lossy_without_compression():
+    assert lossy("accuracy", "compress: none") == [0, 0]
+
+
+def nothing_is_lossy_that_nobody_asked_for():
+    assert lossy("steady", "compress: zstd, predict: always") == [0, 0]
+
+
+if __name__ == "__main__":
+    if not flavors():
+        sys.exit(77)
+    run([(t.__name__, t) for t in (what_is_asked_for_is_counted, nothing_is_lossy_without_compression,
+                                   nothing_is_lossy_that_nobody_asked_for)])
