@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "address.h"
+#include "alive.h"
 #include "conn.h"
 #include "conn_dial.h"
 #include "err.h"
@@ -45,6 +46,7 @@ struct out {
 	int head;
 	int nfin; /* local ranks that have finished */
 	struct pxd_out_flow flow;
+	struct pxd_alive alive;   /* the ranks of this node */
 	struct pxd_listen listen; /* of what the in-daemon hands over */
 	struct pxd_handoff handoff;
 	char *collectives; /* JSON text from a rank */
@@ -470,6 +472,8 @@ static int out_open(struct pxd *d)
 		goto fail;
 	rc = pxd_out_flow_init(&o->flow, d);
 	if (rc == 0)
+		rc = pxd_alive_open(&o->alive, d, o->flow.fin);
+	if (rc == 0)
 		rc = ring_open(o);
 	if (rc == 0)
 		rc = timers_open(o);
@@ -506,11 +510,13 @@ static void out_close(struct pxd *d)
 		pxd_path_close(&o->path[i]);
 	pxd_handoff_close(&o->handoff);
 	pxd_listen_close(&o->listen);
+	pxd_alive_close(&o->alive);
 	uv_close((uv_handle_t *)&o->status, NULL);
 	uv_close((uv_handle_t *)&o->deadline, NULL);
 	uv_run(&d->node.loop, UV_RUN_DEFAULT);
 	for (int i = 0; i < d->node.hosts->nsites; i++)
 		pxd_path_free(&o->path[i]);
+	pxd_alive_free(&o->alive);
 	pxd_out_flow_fini(&o->flow);
 	free(o->path);
 	free(o->hellos);

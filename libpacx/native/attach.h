@@ -32,7 +32,7 @@
 #define PX_TAG_UP    1
 #define PX_TAG_DOWN  2
 #define PX_TAG_DONE  3
-#define PX_TAG_HERE  4 /* on the native MPI_COMM_WORLD, empty */
+#define PX_TAG_HERE  4  /* on the native MPI_COMM_WORLD, empty */
 #define PX_TAG_DATA  16 /* and above, up to PX_TAG_DATA + PX_TAG_COUNT - 1 */
 #define PX_TAG_COUNT (1 << 20)
 #define PX_TAG_PROMISED                                                                                      \
@@ -50,6 +50,7 @@ struct px_site_map {
 	int gateways;   /* number of out/in pairs; 0 = no daemons, the site runs alone */
 	int *out, *in;  /* [gateways] ranks in relay */
 	int procs_here; /* native ranks on this node, daemons included */
+	int *pid_of; /* [nranks] in a daemon: the process of a local rank whose /proc is ours, 0 = elsewhere; in a rank NULL */
 };
 
 /* px_attach_roles: collective over the native MPI_COMM_WORLD; role as enum px_role. 0 or PX_EMPI,

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "err.h"
 #include "vendor.h"
@@ -69,6 +71,35 @@ int px_attach_heard(void)
 	return st.MPI_SOURCE;
 }
 
+/* pids_learn: daemons learn the processes of the application ranks beside them. Collective over `here`. 0, PX_EMPI, PX_ENOMEM. */
+static int pids_learn(MPI_Comm here, enum px_role role, int rank, struct px_site_map *map)
+{
+	struct stat st = { 0 };
+	enum { RANK, PID, SPACE, N };
+	int mine[N], *all = malloc((size_t)map->procs_here * sizeof mine), rc = PX_ENOMEM;
+
+	stat("/proc/self/ns/pid",
+		&st); /* the same number of a process means the same one only within one namespace */
+	mine[RANK] = rank;
+	mine[PID] = (int)getpid();
+	mine[SPACE] = (int)st.st_ino;
+	if (role != PX_ROLE_APP)
+		map->pid_of = calloc((size_t)map->nranks + 1, sizeof *map->pid_of);
+	if (!all || (role != PX_ROLE_APP && !map->pid_of))
+		goto out;
+	rc = PX_EMPI;
+	if (px_n.Allgather(mine, N, MPI_INT, all, N, MPI_INT, here) != MPI_SUCCESS)
+		goto out;
+	rc = PX_OK;
+	for (int i = 0; map->pid_of && i < map->nranks; i++)
+		for (int k = 0; k < map->procs_here; k++)
+			if (all[k * N + RANK] == map->native_of[i] && all[k * N + SPACE] == mine[SPACE])
+				map->pid_of[i] = all[k * N + PID];
+out:
+	free(all);
+	return rc;
+}
+
 int px_attach_roles(enum px_role role, struct px_site_map *map)
 {
 	struct px_site_map m = { .relay = MPI_COMM_NULL, .apps = MPI_COMM_NULL };
@@ -98,7 +129,7 @@ int px_attach_roles(enum px_role role, struct px_site_map *map)
 			MPI_SUCCESS ||
 		px_n.Comm_size(here, &m.procs_here) != MPI_SUCCESS)
 		goto out;
-	rc = PX_OK;
+	rc = pids_learn(here, role, rank, &m);
 out:
 	if (here != MPI_COMM_NULL)
 		px_n.Comm_free(&here);
@@ -119,6 +150,7 @@ void px_attach_drop(struct px_site_map *map)
 	free(map->native_of);
 	free(map->out);
 	free(map->in);
+	free(map->pid_of);
 	memset(map, 0, sizeof *map);
 	map->relay = map->apps = MPI_COMM_NULL;
 }

@@ -51,6 +51,10 @@ int main(int argc, char **argv)
 			_Exit(0);
 		if (!strcmp(how, "quick_exit"))
 			quick_exit(0);
+		if (!strcmp(how, "exit7"))
+			exit(7);
+		if (!strcmp(how, "exit_group"))
+			syscall(SYS_exit_group, 0);
 		if (!strcmp(how, "execl"))
 			execl("/bin/true", "true", "one", (char *)NULL);
 		if (!strcmp(how, "execlp"))
@@ -178,6 +182,17 @@ def ranks_that_leave_are_named():
             failed(local(PROG, how, str(who)), None, f"rank {who} {word} without MPI_Finalize")
 
 
+def ranks_whose_death_the_launcher_is_told_to_ignore_are_named():
+    ignore = {"openmpi": "--oversubscribe --bind-to none --enable-recovery --mca orte_abort_on_non_zero_status 0",
+              "mpich": "-disable-auto-cleanup"}
+    for m in FLAVORS:
+        with open(f"{TMP}/hosts.yml", "w") as f:
+            f.write(f"sites:\n  - {{name: left, ranks: 1, mpi: {FLAVORS[0]}}}\n  - {{name: right, ranks: 2, mpi: {m}, start: "
+                    f"'mpirun.{m} {ignore[m]} -np {{ranks}} {{app}} : -np {{daemons}} {{pacxd}}'}}\ndeadlines: {{start: {LONG}}}\n")
+        for how in "exit7", "exit_group":
+            failed(run("-f", f"{TMP}/hosts.yml", "--", PROG, how, "2"), None, "rank 2 (process ", ") has ended without MPI_Finalize")
+
+
 def children_and_the_time_after_mpi_finalize_are_free():
     p = local(PROG, "children")
     assert (p.returncode, p.stderr) == (0, ""), p.stderr
@@ -188,7 +203,8 @@ def children_and_the_time_after_mpi_finalize_are_free():
 TESTS = [good_jobs_are_good, programs_past_the_preload_are_named_by_the_daemons,
          sites_without_daemons_are_no_part_of_the_job, one_rank_past_the_preload_is_named, programs_without_mpi_init_end_the_job_at_once, start_commands_that_lose_the_site_are_found,
          daemons_that_were_forgotten_are_explained,
-         standard_error_may_go_elsewhere, ranks_that_leave_are_named, children_and_the_time_after_mpi_finalize_are_free]
+         standard_error_may_go_elsewhere, ranks_that_leave_are_named,
+         ranks_whose_death_the_launcher_is_told_to_ignore_are_named, children_and_the_time_after_mpi_finalize_are_free]
 
 if __name__ == "__main__":
     if not FLAVORS:
