@@ -62,13 +62,17 @@ bool pxd_feed_window_put(struct pxd_feed_window *w, const char *site, const char
 	return true;
 }
 
-/* Until the reader has taken all but what the window allows to be under way. */
-static void window_wait(struct pxd_feed_window *w, uint64_t sent)
+/* Until the reader has taken all but what the window allows to be under way. false: it takes no more. */
+static bool window_wait(struct pxd_feed_window *w, uint64_t sent)
 {
+	bool open;
+
 	uv_mutex_lock(&w->lock);
-	while (sent > w->taken + PXD_FEED_WINDOW)
+	while (w->taken != PXD_FEED_SHUT && sent > w->taken + PXD_FEED_WINDOW)
 		uv_cond_wait(&w->moved, &w->lock);
+	open = w->taken != PXD_FEED_SHUT;
 	uv_mutex_unlock(&w->lock);
+	return open;
 }
 
 int pxd_feeder_choose(const struct pxd_start *st, const char *key, const char *fifo,
@@ -121,8 +125,8 @@ void pxd_feeder_run(void *arg)
 		if (n <= 0)
 			break;
 		sent += (uint64_t)n;
-		if (f->window)
-			window_wait(f->window, sent);
+		if (f->window && !window_wait(f->window, sent))
+			break;
 		if (!put(f->to, buf, (size_t)n))
 			break;
 	}

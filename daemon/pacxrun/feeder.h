@@ -17,6 +17,7 @@
 #include "plan.h"
 
 #define PXD_FEED_WINDOW 49152
+#define PXD_FEED_SHUT   UINT64_MAX /* said instead of the bytes taken: rank 0 reads no more */
 
 /* What rank 0 has taken: told by the loop's thread, awaited by the feeder's. Lives as long as the process. */
 struct pxd_feed_window {

@@ -87,6 +87,17 @@ static void stdin_from(const char *path)
 	unsetenv("PACX_STDIN"); /* libpacx need not open it */
 }
 
+/* stdin_none: all ranks but global rank 0 read the end of their input at once; hydra's would wait at a pipe that nobody closes. */
+static void stdin_none(void)
+{
+	int fd = open("/dev/null", O_RDONLY);
+
+	if (fd > 0) {
+		dup2(fd, 0);
+		close(fd);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	int rank = rank_of_site();
@@ -98,7 +109,9 @@ int main(int argc, char **argv)
 	if (rank < 0 && is("PACX_FORM", "single"))
 		daemon_become();
 	unsetenv("PACX_KEY");
-	if (rank == 0 && is("PACX_BASE", "0") && getenv("PACX_STDIN"))
+	if (rank != INT_MAX && (rank != 0 || !is("PACX_BASE", "0")))
+		stdin_none();
+	else if (rank == 0 && getenv("PACX_STDIN"))
 		stdin_from(getenv("PACX_STDIN"));
 	execvp(argv[1], argv + 1);
 	if (errno == E2BIG)

@@ -2,6 +2,7 @@
 #include "pump.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -11,9 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "feeder.h"
 #include "records.h"
 
-/* So many bytes have been passed on. */
+/* So many bytes have been passed on; PXD_FEED_SHUT: and no more will be wanted. */
 static bool say(const char *site, uint64_t n)
 {
 	char record[PXD_RECORD + 1];
@@ -41,6 +43,21 @@ static bool put(int fd, const char *data, size_t n)
 	return true;
 }
 
+/* drain: the launcher must not find its pipe broken by what is under way, and nothing of it may wait for us. */
+static void drain(const char *site)
+{
+	int nothing = open("/dev/null", O_RDWR);
+	char buf[4096];
+	ssize_t n;
+
+	say(site, PXD_FEED_SHUT);
+	for (int fd = 1; fd <= 2; fd++)
+		if (nothing < 0 || dup2(nothing, fd) < 0)
+			close(fd);
+	while ((n = read(0, buf, sizeof buf)) > 0 || (n < 0 && errno == EINTR))
+		;
+}
+
 static void pump(const char *site, int to)
 {
 	static char buf[16384];
@@ -52,15 +69,21 @@ static void pump(const char *site, int to)
 
 		if (poll(p, 2, -1) < 0 && errno != EINTR)
 			return;
-		if (p[1].revents) /* the rank reads no more */
+		if (p[1].revents) { /* the rank reads no more */
+			drain(site);
 			return;
+		}
 		if (!p[0].revents)
 			continue;
 		n = read(0, buf, sizeof buf);
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n <= 0 || !put(to, buf, (size_t)n))
+		if (n <= 0)
 			return;
+		if (!put(to, buf, (size_t)n)) {
+			drain(site);
+			return;
+		}
 		sum += (uint64_t)n;
 		if (!say(site, sum))
 			return;

@@ -326,6 +326,10 @@ static int target_find(const char *path, char **target, char *why, size_t cap)
 	struct stat st, out;
 	int rc = stat(path, &st);
 
+	if (!*path) {
+		snprintf(why, cap, "--stats: found an empty name, expected the name of a file");
+		return PX_EIO;
+	}
 	if (rc < 0 && errno == ENOENT && lstat(path, &st) < 0) {
 		*target = strdup(path);
 		return *target ? 0 : PX_ENOMEM;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""stdin_test.py: rank 0 reads megabytes of standard input late, on every MPI and layout; jobs leave no sockets in the run directory,
+"""stdin_test.py: rank 0 reads megabytes of standard input late, on every MPI and layout, and the others nothing; jobs leave no sockets in the run directory,
 and what a killed one left goes when the next one starts."""
 import os
 import shutil
@@ -43,6 +43,8 @@ int main(int argc, char **argv)
 				sum += (unsigned char)buf[i] * (++n % 251 + 1);
 		printf("%llu %llu\n", n, sum);
 	}
+	if (rank != 0 && read(0, buf, 1) != 0) /* the others have none */
+		return 1;
 	return MPI_Finalize();
 }
 """
