@@ -20,11 +20,11 @@ struct pxd_alive_rank {
 static void on_timer(uv_timer_t *t)
 {
 	struct pxd_alive *a = t->data;
-	int rank = a->d->hosts->sites[a->d->self].base + a->gone;
+	int rank = a->d->node.hosts->sites[a->d->node.self].base + a->gone;
 
 	if (a->fin[a->gone]) /* it had said so, and we had not heard it yet */
 		return;
-	pxd_fail(a->d, PXD_EXIT_INTERNAL,
+	pxd_fail(&a->d->node, PXD_EXIT_INTERNAL,
 		"rank %d (process %d) has ended without MPI_Finalize, and the launcher of this site lets the "
 		"others wait for it",
 		rank, a->d->map.pid_of[a->gone]);
@@ -59,7 +59,7 @@ int pxd_alive_open(struct pxd_alive *a, struct pxd *d, const bool *fin)
 	a->rank = calloc((size_t)d->map.nranks + 1, sizeof *a->rank);
 	if (!a->rank)
 		return PX_ENOMEM;
-	uv_timer_init(&d->loop, &a->timer);
+	uv_timer_init(&d->node.loop, &a->timer);
 	a->timer.data = a;
 	for (int i = 0; i < d->map.nranks; i++) {
 		struct pxd_alive_rank *r = &a->rank[i];
@@ -72,7 +72,7 @@ int pxd_alive_open(struct pxd_alive *a, struct pxd *d, const bool *fin)
 			died(a, i);
 		if (r->fd < 0) /* an old kernel, or one that does not let us */
 			continue;
-		if (uv_poll_init(&d->loop, &r->poll, r->fd) < 0) {
+		if (uv_poll_init(&d->node.loop, &r->poll, r->fd) < 0) {
 			close(r->fd);
 			r->fd = -1;
 			continue;
