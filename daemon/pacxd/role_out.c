@@ -472,7 +472,7 @@ static int out_open(struct pxd *d)
 		goto fail;
 	rc = pxd_out_flow_init(&o->flow, d);
 	if (rc == 0)
-		rc = pxd_alive_open(&o->alive, d, o->flow.fin);
+		rc = pxd_alive_open(&o->alive, d, o->flow.notes.fin);
 	if (rc == 0)
 		rc = ring_open(o);
 	if (rc == 0)
