@@ -4,6 +4,7 @@
 #   make check           build and run every test that fits CI's time
 #   make check-long      the long forms: big messages, all ScaLAPACK tests, Global Arrays and coarrays, 100,000 messages per vendor pair
 #   make check-mpis      the MPI test programs in worlds of Debian 12, 13 and unstable: private roots are made and built in (root, debootstrap)
+#   make check-unlike    MPI programs on worlds with a 32-bit and a big-endian site (qemu), made from Debian's packages in build/unlike
 #   make bench           figures of the relay, each next to a reference measured in the same run
 #   make bench-link      figures of links, loopback and emulated wide area (root); PART=3 or 1,2: some of them (tests/bench/link.py)
 #   make bench-codec     ratio and speed of the codecs on kinds of data, and of prediction on what iterative programs send
@@ -47,7 +48,7 @@ SANFLAGS = $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-r
 # -iquote, not -I: err.h, wait.h and endian.h are also names of libc's.
 ROOMS   = $(patsubst %/,%,$(sort $(dir $(wildcard libpacx/*/*.c daemon/*/*.c))))
 INC     = -iquote libpacx $(addprefix -iquote ,$(ROOMS)) -iquote tests -iquote tests/fuzz
-CFLAGS  = -std=c11 -D_GNU_SOURCE -DPX_VERSION_TEXT='"$(VERSION)"' -g $(OPT) -fPIC $(WARN) $(SANFLAGS) $(INC) -MMD -MP
+CFLAGS  = -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DPX_VERSION_TEXT='"$(VERSION)"' -g $(OPT) -fPIC $(WARN) $(SANFLAGS) $(INC) -MMD -MP
 # MPICH's MPI_STATUSES_IGNORE looks like an array of length 1 to gcc.
 VFLAGS  = $(CFLAGS) $(if $(findstring clang,$(CC)),,-Wno-stringop-overflow -Wno-array-bounds)
 UV      = $(shell pkg-config --libs libuv)
@@ -244,6 +245,9 @@ mpi-tests: $(MPI_TESTS)
 ROOTS = build/roots
 check-mpis: check-build
 	@tests/run -t 14400 "tests/mpi/roots.py --roots $(ROOTS) --build $(B)"
+# Sites of 32 bits and of the other byte order, made from Debian's packages under $(B)/unlike (scripts/setup unlike installs the tools).
+check-unlike: all
+	@tests/run "@3600 tests/unlike/check.py --build $(B)"
 check-long: check-build
 	@PACX_BUILD=$(B) tests/run $(LONG_ITEMS)
 
@@ -295,6 +299,6 @@ clean:
 	rm -rf build
 
 FORCE:
-.PHONY: all help check check-build check-fast check-long check-mpis mpi-tests bench bench-link bench-codec bench-predict fuzz lint install clean
+.PHONY: all help check check-build check-fast check-long check-mpis check-unlike mpi-tests bench bench-link bench-codec bench-predict fuzz lint install clean
 .SECONDARY:
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

@@ -96,7 +96,7 @@ static int index_find(struct pxd *d)
 static void hello_make(struct pxd *d)
 {
 	struct px_hello *h = &d->node.hello;
-	int *ub = NULL, flag = 0;
+	int *ub = NULL, flag = 0, integer = 0, logical = 0;
 
 	h->protocol = PX_PROTOCOL_VERSION;
 	h->site = (uint16_t)d->node.self;
@@ -109,6 +109,12 @@ static void hello_make(struct pxd *d)
 	px_n.Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &ub, &flag);
 	h->tag_ub = flag ? *ub : 32767;
 	px_repr_native(&h->repr);
+	px_n.Type_size(MPI_INTEGER, &integer);
+	px_n.Type_size(MPI_LOGICAL, &logical);
+	if (integer > 0 && logical > 0) { /* an MPI without Fortran has none */
+		h->repr.size_fint = (uint8_t)integer;
+		h->repr.size_flogical = (uint8_t)logical;
+	}
 	snprintf(h->job, sizeof h->job, "%s", d->node.hosts->job_id);
 	snprintf(h->name, sizeof h->name, "%s", pxd_site_name(&d->node, d->node.self));
 	snprintf(h->vendor, sizeof h->vendor, "%s", px_vendor_name());

@@ -9,12 +9,25 @@
 #include "pacxd.h"
 #include "vendor.h"
 
+/* One site speaks for all: who stores data unlike it, and what that costs. */
+static void unlike_tell(const struct pxd *d, const struct px_hello *hellos)
+{
+	char what[600];
+
+	for (int i = 1; d->node.self == 0 && i < d->node.hosts->nsites; i++)
+		if (!px_repr_alike(&hellos[0].repr, &hellos[i].repr))
+			px_log(PX_LOG_WARN, "site %s stores data unlike site %s: there %s", hellos[i].name,
+				hellos[0].name,
+				px_repr_tell(&hellos[0].repr, &hellos[i].repr, what, sizeof what));
+}
+
 int pxd_world_start(struct pxd *d, const struct px_hello *hellos)
 {
 	struct px_world *w = NULL;
 	long len;
 
 	if (hellos) {
+		unlike_tell(d, hellos);
 		w = px_world_new(d->node.hosts->nsites, d->node.self, hellos);
 		if (w)
 			w->files = d->node.hosts->files;

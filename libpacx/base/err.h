@@ -17,7 +17,6 @@
 	X(PX_EVERSION, 6, "protocol version differs")                                                        \
 	X(PX_EJOB, 7, "another job")                                                                         \
 	X(PX_ESITE, 8, "unknown or duplicate site")                                                          \
-	X(PX_EREPR, 9, "data representation not supported")                                                  \
 	X(PX_ERANKS, 10, "number of ranks differs from the hostfile")                                        \
 	X(PX_ETIMEOUT, 11, "deadline passed")                                                                \
 	X(PX_EIO, 12, "input/output error")                                                                  \

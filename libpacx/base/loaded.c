@@ -45,11 +45,11 @@ static bool dynamic_read(const ElfW(Dyn) * dyn, struct px_loaded *o)
 		case DT_PLTRELSZ:
 			o->plt_bytes = dyn->d_un.d_val;
 			break;
-		case DT_RELA:
-			o->rela = place(o, dyn->d_un.d_ptr);
+		case PX_DT_REL:
+			o->rel = place(o, dyn->d_un.d_ptr);
 			break;
-		case DT_RELASZ:
-			o->rela_bytes = dyn->d_un.d_val;
+		case PX_DT_RELSZ:
+			o->rel_bytes = dyn->d_un.d_val;
 			break;
 		}
 	}

@@ -11,6 +11,39 @@
 #include <link.h>
 #include <stddef.h>
 
+/* Machines differ in how their relocations are written, in their names for those of pointers to functions and variables, and in the
+ * width of both. */
+#if defined(__i386__)
+typedef ElfW(Rel) px_reloc;
+#define PX_DT_REL      DT_REL
+#define PX_DT_RELSZ    DT_RELSZ
+#define PX_R_JUMP_SLOT R_386_JMP_SLOT
+#define PX_R_GLOB_DAT  R_386_GLOB_DAT
+#else
+typedef ElfW(Rela) px_reloc;
+#define PX_DT_REL   DT_RELA
+#define PX_DT_RELSZ DT_RELASZ
+#if defined(__x86_64__)
+#define PX_R_JUMP_SLOT R_X86_64_JUMP_SLOT
+#define PX_R_GLOB_DAT  R_X86_64_GLOB_DAT
+#elif defined(__aarch64__)
+#define PX_R_JUMP_SLOT R_AARCH64_JUMP_SLOT
+#define PX_R_GLOB_DAT  R_AARCH64_GLOB_DAT
+#elif defined(__s390x__)
+#define PX_R_JUMP_SLOT R_390_JMP_SLOT
+#define PX_R_GLOB_DAT  R_390_GLOB_DAT
+#else
+#error "add the names of the relocations of this architecture"
+#endif
+#endif
+#if __ELF_NATIVE_CLASS == 32
+#define PX_R_TYPE(info) ELF32_R_TYPE(info)
+#define PX_R_SYM(info)  ELF32_R_SYM(info)
+#else
+#define PX_R_TYPE(info) ELF64_R_TYPE(info)
+#define PX_R_SYM(info)  ELF64_R_SYM(info)
+#endif
+
 /* The dynamic section of one loaded object; what it does not have is NULL or 0. */
 struct px_loaded {
 	ElfW(Addr) base;
@@ -19,8 +52,8 @@ struct px_loaded {
 	const char *str;
 	const uint32_t *gnu_hash;
 	const uint32_t *hash;
-	const ElfW(Rela) * plt, *rela;
-	size_t plt_bytes, rela_bytes;
+	const px_reloc *plt, *rel;
+	size_t plt_bytes, rel_bytes;
 	const ElfW(Phdr) * relro;
 };
 

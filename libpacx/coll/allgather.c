@@ -189,7 +189,9 @@ static struct px_sched *build(enum px_coll which, const void *in, MPI_Count coun
 	}
 	px_sched_call(s, pack_mine, x);
 	px_sched_round(s);
+	px_sched_packed(s, rt);
 	px_coll_allgather(s, x->mine, x->bytes, x->packed);
+	px_sched_packed(s, MPI_DATATYPE_NULL);
 	px_sched_call(s, unpack_all, x);
 	return s;
 }

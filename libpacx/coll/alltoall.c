@@ -119,8 +119,11 @@ static void exchange(
 		/* Start behind this rank, so that not all begin with rank 0. */
 		int r = (c->rank + i) % c->size, q = (c->rank - i + c->size) % c->size;
 
-		if (c->lrank_of[r] < 0)
+		if (c->lrank_of[r] < 0) {
+			px_sched_packed(s, in == MPI_IN_PLACE ? recv->type[r] : MPI_DATATYPE_NULL);
 			px_sched_send(s, from + send->displ[r], send->count[r], send->type[r], r);
+			px_sched_packed(s, MPI_DATATYPE_NULL);
+		}
 		if (c->lrank_of[q] < 0)
 			px_sched_recv(s, (char *)out + recv->displ[q], recv->count[q], recv->type[q], q);
 	}

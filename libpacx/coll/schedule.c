@@ -17,6 +17,8 @@
 #include "raise.h"
 #include "request.h"
 #include "state.h"
+#include "typemap.h"
+#include "unlike.h"
 #include "wait.h"
 
 struct px_coll_stat px_coll_stat[PX_COLL_COUNT];
@@ -60,9 +62,10 @@ struct px_sched {
 	int until;    /* building: the steps added from now on wait for all before this one, */
 	int after[2]; /* or, the next one only, for these */
 	int sub;
-	int first;   /* running: the first step that is not done */
-	int natives; /* native steps; running: so many have started */
-	bool within; /* a blocking native call is under way */
+	const struct px_sig *sig; /* px_sched_packed */
+	int first;                /* running: the first step that is not done */
+	int natives;              /* native steps; running: so many have started */
+	bool within;              /* a blocking native call is under way */
 	uint32_t seq;
 	uint32_t dups; /* native duplications among its steps */
 	int error;
@@ -153,6 +156,18 @@ void px_sched_after(struct px_sched *s, int a, int b)
 	s->after[1] = b;
 }
 
+void px_sched_packed(struct px_sched *s, MPI_Datatype t)
+{
+	bool matters = px_unlike_any && t != MPI_DATATYPE_NULL;
+
+	s->sig = matters ? px_signature_get(t) : NULL;
+	if (matters && !s->sig)
+		px_sched_fail(s, MPI_ERR_TYPE,
+			"the datatype has basic types that only the MPI of this site knows, and another site "
+			"stores data in "
+			"another way");
+}
+
 void px_sched_sub(struct px_sched *s, int sub)
 {
 	s->sub = sub;
@@ -223,6 +238,7 @@ static struct step *message(
 	if (!st)
 		return NULL;
 	px_req_args(&st->req, buf, count, t, peer, 0);
+	st->req.sig = s->sig;
 	st->req.kind = kind == STEP_SEND ? PX_SEND : PX_RECV;
 	return st;
 }

@@ -96,6 +96,9 @@ int px_sched_send(struct px_sched *s, const void *buf, MPI_Count count, MPI_Data
 int px_sched_recv(struct px_sched *s, void *buf, MPI_Count count, MPI_Datatype t, int src);
 /* px_sched_recv_all: where fewer bytes than expected are as wrong as more. */
 int px_sched_recv_all(struct px_sched *s, void *buf, MPI_Count bytes, int src);
+/* px_sched_packed: the messages added from now on hold packed elements of t, though they are sent and received as bytes: between unlike
+ * machines they are converted. MPI_DATATYPE_NULL: they are what their datatype says. */
+void px_sched_packed(struct px_sched *s, MPI_Datatype t);
 /* px_sched_sub: the messages added from now on match only those of the same number. Needed where two messages between the
  * same ranks may start in another order than they were added. */
 #define PX_SUBS 1024

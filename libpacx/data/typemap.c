@@ -10,35 +10,54 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "convert.h"
 #include "datatype.h"
+#include "err.h"
 #include "vendor.h"
 
-/* Their order is the numbering: new ones go to the end. */
+/* Their order is the numbering: new ones go to the end. Behind each what it consists of (convert.h): one atom, or two. */
 /* clang-format off */
+#ifdef OPEN_MPI
+#define HAS(name, else) name
+#else
+#define HAS(name, else) else
+#endif
 #define BASIC(X) \
-	X(MPI_BYTE) X(MPI_PACKED) X(MPI_CHAR) X(MPI_SIGNED_CHAR) X(MPI_UNSIGNED_CHAR) X(MPI_WCHAR) X(MPI_SHORT) \
-	X(MPI_UNSIGNED_SHORT) X(MPI_INT) X(MPI_UNSIGNED) X(MPI_LONG) X(MPI_UNSIGNED_LONG) X(MPI_LONG_LONG) \
-	X(MPI_UNSIGNED_LONG_LONG) X(MPI_FLOAT) X(MPI_DOUBLE) X(MPI_LONG_DOUBLE) X(MPI_INT8_T) X(MPI_INT16_T) \
-	X(MPI_INT32_T) X(MPI_INT64_T) X(MPI_UINT8_T) X(MPI_UINT16_T) X(MPI_UINT32_T) X(MPI_UINT64_T) X(MPI_C_BOOL) \
-	X(MPI_C_FLOAT_COMPLEX) X(MPI_C_DOUBLE_COMPLEX) X(MPI_C_LONG_DOUBLE_COMPLEX) X(MPI_AINT) X(MPI_COUNT) X(MPI_OFFSET) \
-	X(MPI_FLOAT_INT) X(MPI_DOUBLE_INT) X(MPI_LONG_INT) X(MPI_2INT) X(MPI_SHORT_INT) X(MPI_LONG_DOUBLE_INT) \
-	X(MPI_CHARACTER) X(MPI_LOGICAL) X(MPI_INTEGER) X(MPI_REAL) X(MPI_DOUBLE_PRECISION) X(MPI_COMPLEX) \
-	X(MPI_DOUBLE_COMPLEX) X(MPI_2REAL) X(MPI_2DOUBLE_PRECISION) X(MPI_2INTEGER) X(MPI_INTEGER1) X(MPI_INTEGER2) \
-	X(MPI_INTEGER4) X(MPI_INTEGER8) X(MPI_REAL4) X(MPI_REAL8) X(MPI_REAL16) X(MPI_COMPLEX8) X(MPI_COMPLEX16) \
-	X(MPI_COMPLEX32) X(MPI_CXX_BOOL) X(MPI_CXX_FLOAT_COMPLEX) X(MPI_CXX_DOUBLE_COMPLEX) X(MPI_CXX_LONG_DOUBLE_COMPLEX)
+	X(MPI_BYTE, BYTE, COUNT) X(MPI_PACKED, BYTE, COUNT) X(MPI_CHAR, BYTE, COUNT) X(MPI_SIGNED_CHAR, BYTE, COUNT) \
+	X(MPI_UNSIGNED_CHAR, BYTE, COUNT) X(MPI_WCHAR, WCHAR, COUNT) X(MPI_SHORT, INT2, COUNT) \
+	X(MPI_UNSIGNED_SHORT, INT2, COUNT) X(MPI_INT, INT4, COUNT) X(MPI_UNSIGNED, INT4, COUNT) X(MPI_LONG, LONG, COUNT) \
+	X(MPI_UNSIGNED_LONG, ULONG, COUNT) X(MPI_LONG_LONG, INT8, COUNT) X(MPI_UNSIGNED_LONG_LONG, INT8, COUNT) \
+	X(MPI_FLOAT, FLOAT, COUNT) X(MPI_DOUBLE, DOUBLE, COUNT) X(MPI_LONG_DOUBLE, LDOUBLE, COUNT) \
+	X(MPI_INT8_T, BYTE, COUNT) X(MPI_INT16_T, INT2, COUNT) X(MPI_INT32_T, INT4, COUNT) X(MPI_INT64_T, INT8, COUNT) \
+	X(MPI_UINT8_T, BYTE, COUNT) X(MPI_UINT16_T, INT2, COUNT) X(MPI_UINT32_T, INT4, COUNT) X(MPI_UINT64_T, INT8, COUNT) \
+	X(MPI_C_BOOL, BYTE, COUNT) X(MPI_C_FLOAT_COMPLEX, FLOAT, FLOAT) X(MPI_C_DOUBLE_COMPLEX, DOUBLE, DOUBLE) \
+	X(MPI_C_LONG_DOUBLE_COMPLEX, LDOUBLE, LDOUBLE) X(MPI_AINT, AINT, COUNT) X(MPI_COUNT, INT8, COUNT) \
+	X(MPI_OFFSET, INT8, COUNT) X(MPI_FLOAT_INT, FLOAT, INT4) X(MPI_DOUBLE_INT, DOUBLE, INT4) \
+	X(MPI_LONG_INT, LONG, INT4) X(MPI_2INT, INT4, INT4) X(MPI_SHORT_INT, INT2, INT4) \
+	X(MPI_LONG_DOUBLE_INT, LDOUBLE, INT4) X(MPI_CHARACTER, BYTE, COUNT) X(MPI_LOGICAL, LOGICAL, COUNT) \
+	X(MPI_INTEGER, INTEGER, COUNT) X(MPI_REAL, FLOAT, COUNT) X(MPI_DOUBLE_PRECISION, DOUBLE, COUNT) \
+	X(MPI_COMPLEX, FLOAT, FLOAT) X(MPI_DOUBLE_COMPLEX, DOUBLE, DOUBLE) X(MPI_2REAL, FLOAT, FLOAT) \
+	X(MPI_2DOUBLE_PRECISION, DOUBLE, DOUBLE) X(MPI_2INTEGER, INTEGER, INTEGER) X(MPI_INTEGER1, BYTE, COUNT) \
+	X(MPI_INTEGER2, INT2, COUNT) X(MPI_INTEGER4, INT4, COUNT) X(MPI_INTEGER8, INT8, COUNT) X(MPI_REAL4, FLOAT, COUNT) \
+	X(MPI_REAL8, DOUBLE, COUNT) X(MPI_REAL16, REAL16, COUNT) X(MPI_COMPLEX8, FLOAT, FLOAT) \
+	X(MPI_COMPLEX16, DOUBLE, DOUBLE) X(MPI_COMPLEX32, REAL16, REAL16) X(MPI_CXX_BOOL, BYTE, COUNT) \
+	X(MPI_CXX_FLOAT_COMPLEX, FLOAT, FLOAT) X(MPI_CXX_DOUBLE_COMPLEX, DOUBLE, DOUBLE) \
+	X(MPI_CXX_LONG_DOUBLE_COMPLEX, LDOUBLE, LDOUBLE) \
+	X(HAS(MPI_LOGICAL1, MPI_INTEGER1), LOGICAL1, COUNT) X(HAS(MPI_LOGICAL2, MPI_INTEGER2), LOGICAL2, COUNT) \
+	X(HAS(MPI_LOGICAL4, MPI_INTEGER4), LOGICAL4, COUNT) X(HAS(MPI_LOGICAL8, MPI_INTEGER8), LOGICAL8, COUNT)
 #define OPS(X) \
 	X(MPI_MAX) X(MPI_MIN) X(MPI_SUM) X(MPI_PROD) X(MPI_LAND) X(MPI_BAND) X(MPI_LOR) X(MPI_BOR) X(MPI_LXOR) X(MPI_BXOR) \
 	X(MPI_MAXLOC) X(MPI_MINLOC) X(MPI_REPLACE) X(MPI_NO_OP)
 /* clang-format on */
 
-#define COUNT(x) +1
-#define CASE(x)                                                                                              \
+#define CASE(x, ...)                                                                                         \
 	case __COUNTER__ - base:                                                                             \
 		return x;
-#define MATCH(x)                                                                                             \
+#define MATCH(x, ...)                                                                                        \
 	n++;                                                                                                 \
 	if (t == x)                                                                                          \
 		return n;
+#define ATOMS(x, a, b) { PX_ATOM_##a, PX_ATOM_##b },
 
 MPI_Datatype px_basic(uint32_t code)
 {
@@ -88,6 +107,48 @@ uint32_t px_op_code(MPI_Op t)
 
 	OPS(MATCH)
 	return 0;
+}
+
+/* Atoms of the basic types, by code; PX_ATOM_COUNT: there is no second one. */
+static const enum px_atom atoms[][2] = { { PX_ATOM_COUNT, PX_ATOM_COUNT }, BASIC(ATOMS) };
+
+/* rep more of a basic type: a complex type is twice the same, a pair is not. */
+static int sig_add(struct px_sig *s, const enum px_atom *a, uint64_t n)
+{
+	int rc = PX_OK;
+
+	if (a[1] == PX_ATOM_COUNT)
+		return px_sig_add(s, a[0], n);
+	if (a[0] == a[1])
+		return px_sig_add(s, a[0], 2 * n);
+	for (; n > 0 && rc == PX_OK; n--) {
+		rc = px_sig_add(s, a[0], 1);
+		if (rc == PX_OK)
+			rc = px_sig_add(s, a[1], 1);
+	}
+	return rc;
+}
+
+const struct px_sig *px_signature_get(MPI_Datatype t)
+{
+	const struct px_typemap *map = px_typemap_get(t);
+	struct px_typemap *m;
+	int rc = PX_OK;
+
+	if (!map || map->foreign)
+		return NULL;
+	if (map->sig)
+		return map->sig;
+	m = px_type_get(t)->map;
+	m->sig = calloc(1, sizeof *m->sig);
+	for (int i = 0; m->sig && i < m->n && rc == PX_OK; i++)
+		rc = sig_add(m->sig, atoms[m->run[i].code], (uint64_t)(m->run[i].count * m->run[i].rep));
+	if (m->sig && rc != PX_OK) {
+		px_sig_free(m->sig);
+		free(m->sig);
+		m->sig = NULL;
+	}
+	return m->sig;
 }
 
 static MPI_Count basic_extent(uint32_t code)
@@ -399,6 +460,7 @@ static int map_struct(struct px_typemap *m, const struct contents *c, int depth)
 			rc = px_n.Type_get_extent_x(c->type[i], &lb, &extent);
 		if (rc == MPI_SUCCESS)
 			rc = repeat(m, &inner, at, len, extent);
+		m->foreign |= inner.foreign;
 		free(inner.run);
 	}
 	return rc;
@@ -438,21 +500,31 @@ static int map_derived(struct px_typemap *m, const struct contents *c, int depth
 			rc = MPI_ERR_TYPE;
 		}
 	}
+	m->foreign |= inner.foreign;
 	free(inner.run);
 	return rc;
 }
 
-/* The code of a Fortran type made by MPI_Type_create_f90_*: by its size. */
+/* The code of a Fortran type made by MPI_Type_create_f90_*: by its size. Real numbers of more than 15 digits, and of not more than 18, are
+ * long double where that is x87's. */
 static uint32_t f90_code(int combiner, MPI_Datatype t, MPI_Count *times)
 {
-	MPI_Datatype is = MPI_DATATYPE_NULL;
-	int size = 0;
+	MPI_Datatype is = MPI_DATATYPE_NULL, inner;
+	int size = 0, v[2] = { MPI_UNDEFINED, MPI_UNDEFINED };
+	bool extended;
+	MPI_Aint none;
 
 	px_n.Type_size(t, &size);
+	if (combiner != MPI_COMBINER_F90_INTEGER)
+		px_n.Type_get_contents(t, 2, 0, 0, v, &none, &inner);
+	extended = v[0] != MPI_UNDEFINED && v[0] > 15 && v[0] <= 18;
 	if (combiner == MPI_COMBINER_F90_REAL)
-		is = size == 4 ? MPI_REAL4 : size == 8 ? MPI_REAL8 : MPI_REAL16;
+		is = size == 4 ? MPI_REAL4 : size == 8 ? MPI_REAL8 : extended ? MPI_LONG_DOUBLE : MPI_REAL16;
 	else if (combiner == MPI_COMBINER_F90_COMPLEX)
-		is = size == 8 ? MPI_COMPLEX8 : size == 16 ? MPI_COMPLEX16 : MPI_COMPLEX32;
+		is = size == 8    ? MPI_COMPLEX8
+		     : size == 16 ? MPI_COMPLEX16
+		     : extended   ? MPI_C_LONG_DOUBLE_COMPLEX
+				  : MPI_COMPLEX32;
 	else
 		is = size == 1   ? MPI_INTEGER1
 		     : size == 2 ? MPI_INTEGER2
@@ -473,6 +545,7 @@ static int map_type(struct px_typemap *m, MPI_Datatype t, int depth)
 
 		run.code = c.combiner == MPI_COMBINER_NAMED ? px_basic_code(t, &run.count)
 							    : f90_code(c.combiner, t, &run.count);
+		m->foreign |= run.code == 1 && t != MPI_BYTE && run.count > 0;
 		return add(m, &run);
 	}
 	rc = contents_get(t, &c);
@@ -500,7 +573,11 @@ const struct px_typemap *px_typemap_get(MPI_Datatype t)
 
 void px_typemap_free(struct px_typemap *m)
 {
-	if (m)
+	if (m && m->sig)
+		px_sig_free(m->sig);
+	if (m) {
+		free(m->sig);
 		free(m->run);
+	}
 	free(m);
 }

@@ -9,7 +9,10 @@
 #define PX_TYPEMAP_H
 
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdint.h>
+
+struct px_sig;
 
 /* rep times count elements of basic type `code`, next to each other; the first begins at offset, the next ones stride
  * bytes further each. Runs are in the order of the type map. */
@@ -22,11 +25,17 @@ struct px_run {
 struct px_typemap {
 	int n, cap;
 	struct px_run *run; /* [n] */
+	bool foreign;       /* there are basic types of the vendor's own in it */
+	struct px_sig *sig; /* NULL: nobody has asked yet */
 };
 
 /* px_typemap_get: of one element of t, borrowed until t is freed. NULL: no valid datatype, or out of memory. */
 const struct px_typemap *px_typemap_get(MPI_Datatype t);
 void px_typemap_free(struct px_typemap *m);
+
+/* px_signature_get: what one element of t consists of, in the order of the type map (convert.h); borrowed until t is freed. NULL: no
+ * valid datatype, out of memory, or there are basic types in it that only this vendor knows. */
+const struct px_sig *px_signature_get(MPI_Datatype t);
 
 /* px_basic: the basic type with this number here, MPI_DATATYPE_NULL if there is none. px_basic_code: the reverse; basic types
  * without a number (the vendor's own) give that of MPI_BYTE and *bytes = how many of them, others 1. */

@@ -16,6 +16,7 @@
 #include "raise.h"
 #include "service.h"
 #include "state.h"
+#include "unlike.h"
 #include "vendor.h"
 
 #define NOWHERE "/dev/null" /* the native handle of a file that is elsewhere */
@@ -226,6 +227,7 @@ static int open_all(struct px_file *f, MPI_Info info)
 {
 	/* The one site that creates the file goes first, or the other would find it there. */
 	bool turns = f->files == PX_FILES_SHARED && f->amode & MPI_MODE_EXCL && f->amode & MPI_MODE_CREATE;
+	const char *unlike = px_unlike_among(f->c->size, f->c->grank);
 	int64_t *all = malloc((size_t)f->c->size * sizeof *all);
 	int mine = all ? MPI_SUCCESS : MPI_ERR_NO_MEM, rc;
 
@@ -234,6 +236,14 @@ static int open_all(struct px_file *f, MPI_Info info)
 			px_log(PX_LOG_ERROR,
 				"MPI_File_open: files: is site '%s', which has no rank in the communicator",
 				px.world->site[px.world->files - PX_WORLD_FILES_SITE].name);
+		mine = MPI_ERR_UNSUPPORTED_OPERATION;
+	}
+	if (unlike && f->files != PX_FILES_LOCAL) {
+		if (f->c->rank == 0)
+			px_log(PX_LOG_ERROR,
+				"MPI_File_open: a file of this site and site %s, which stores data in "
+				"another way, needs files: local",
+				unlike);
 		mine = MPI_ERR_UNSUPPORTED_OPERATION;
 	}
 	if (mine == MPI_SUCCESS && (!turns || f->c->self == 0))

@@ -229,22 +229,15 @@ static void patch(void **slot, void *to, const ElfW(Phdr) * relro, ElfW(Addr) ba
 		mprotect(start, page, PROT_READ);
 }
 
-static void fix(const struct px_loaded *o, const ElfW(Rela) * rela, size_t bytes)
+static void fix(const struct px_loaded *o, const px_reloc *rel, size_t bytes)
 {
-	for (size_t i = 0; i < bytes / sizeof *rela; i++) {
-		unsigned type = (unsigned)ELF64_R_TYPE(rela[i].r_info);
-		const char *name = o->str + o->sym[ELF64_R_SYM(rela[i].r_info)].st_name;
-		void **slot = (void **)(o->base + rela[i].r_offset), *to;
+	for (size_t i = 0; i < bytes / sizeof *rel; i++) {
+		unsigned type = (unsigned)PX_R_TYPE(rel[i].r_info);
+		const char *name = o->str + o->sym[PX_R_SYM(rel[i].r_info)].st_name;
+		void **slot = (void **)(o->base + rel[i].r_offset), *to;
 
-#if defined(__x86_64__)
-		if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT)
+		if (type != PX_R_JUMP_SLOT && type != PX_R_GLOB_DAT)
 			continue;
-#elif defined(__aarch64__)
-		if (type != R_AARCH64_JUMP_SLOT && type != R_AARCH64_GLOB_DAT)
-			continue;
-#else
-#error "px_vendor_seal: add the names of the JUMP_SLOT and GLOB_DAT relocations of this architecture"
-#endif
 		if ((strncmp(name, "MPI_", 4) != 0 && strncmp(name, "PMPI_", 5) != 0) ||
 			is_front_end_call(name))
 			continue;
@@ -264,8 +257,8 @@ static int seal_object(struct dl_phdr_info *info, size_t size, void *arg)
 		return 0;
 	if (o.plt)
 		fix(&o, o.plt, o.plt_bytes);
-	if (o.rela)
-		fix(&o, o.rela, o.rela_bytes);
+	if (o.rel)
+		fix(&o, o.rel, o.rel_bytes);
 	return 0;
 }
 

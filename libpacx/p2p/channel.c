@@ -22,6 +22,7 @@
 #include "outbox.h"
 #include "raise.h"
 #include "state.h"
+#include "unlike.h"
 #include "wait.h"
 
 #define RING 32
@@ -40,7 +41,7 @@ static int fins;                                   /* daemons that will send not
 int px_channel_open(void)
 {
 	contexts = px_map_new();
-	if (!contexts || px_held_open() < 0)
+	if (!contexts || px_unlike_open() < 0 || px_held_open() < 0)
 		return PX_ENOMEM;
 	fins = 0;
 	for (int i = 0; i < RING; i++) {
@@ -103,24 +104,36 @@ static int payload_receive(struct px_req *r, const struct px_frame *f, int from)
 	return rc;
 }
 
+static void no_memory(const struct px_frame *f)
+{
+	/* The payload must leave the daemon all the same, or it would wait for ever. */
+	px_log(PX_LOG_ERROR, "rank %d: no memory for a message of %llu bytes", px.grank,
+		(unsigned long long)f->total);
+	px_channel_abort(1, "out of memory");
+}
+
 /* Deliver a matched message to r. `data` is the inline payload. */
 static void deliver(struct px_req *r, const struct px_frame *f, int from, int src, const uint8_t *data)
 {
 	const struct px_type *t = px_type_get(r->type);
-	uint64_t room = (uint64_t)(r->count * t->size);
-	uint64_t take = f->total < room ? f->total : room;
+	uint64_t room = (uint64_t)(r->count * t->size), come, take;
 
 	if (f->flags & PX_FF_SYNC)
 		ack_send(f);
 	if (r->depth < f->depth)
 		r->depth = f->depth;
+	if (px_unlike_any && !px_unlike_receive(r, f, src))
+		no_memory(f);
+	come = r->x.right ? px_right_length(r->x.right) : f->total;
+	take = come < room ? come : room;
 	px_req_set_status(r, src, f->tag, (MPI_Count)take);
-	if (f->total > room) {
+	if (come > room) {
 		r->error = MPI_ERR_TRUNCATE;
-		r->why = px_text_truncated(r->c, src, f->tag, f->total, room, (f->flags & PX_FF_COLL) != 0);
+		r->why = px_text_truncated(r->c, src, f->tag, come, room, (f->flags & PX_FF_COLL) != 0);
 	}
 	if (f->seg == 0) {
-		int rc = px_type_unpack(data, take, r->buf, r->count, r->type);
+		int rc = r->x.right ? px_unlike_end(r, data)
+				    : px_type_unpack(data, take, r->buf, r->count, r->type);
 
 		if (rc != MPI_SUCCESS)
 			r->error = rc;
@@ -128,14 +141,10 @@ static void deliver(struct px_req *r, const struct px_frame *f, int from, int sr
 		return;
 	}
 	r->x.data = r->buf;
-	if (!t->contig || f->total > room) {
+	if (r->x.right ? !px_right_in_place(r->x.right) : !t->contig || f->total > room) {
 		r->x.data = r->x.temp = malloc(f->total);
-		if (!r->x.temp) {
-			/* The payload must leave the daemon all the same, or it would wait for ever. */
-			px_log(PX_LOG_ERROR, "rank %d: no memory for a message of %llu bytes", px.grank,
-				(unsigned long long)f->total);
-			px_channel_abort(1, "out of memory");
-		}
+		if (!r->x.temp)
+			no_memory(f);
 	}
 	if (payload_receive(r, f, from) != MPI_SUCCESS) {
 		r->error = MPI_ERR_OTHER;

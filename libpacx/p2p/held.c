@@ -18,6 +18,7 @@
 #include "err.h"
 #include "map.h"
 #include "state.h"
+#include "unlike.h"
 
 #define LONGS   4  /* long messages per destination whose payload is on its way */
 #define MIDDLES 16 /* the same when the next one is a middling one */
@@ -63,7 +64,7 @@ static int control_send(enum px_frame_type type, const struct px_req *r, int to)
 }
 
 /* The frame that begins message r. */
-static int frame_make(struct px_frame *f, const struct px_req *r)
+static int frame_make(struct px_frame *f, struct px_req *r)
 {
 	const struct px_type *t = px_type_get(r->type);
 
@@ -85,7 +86,7 @@ static int frame_make(struct px_frame *f, const struct px_req *r)
 		if (f->total / f->seg >= INT_MAX)
 			return MPI_ERR_COUNT;
 	}
-	return MPI_SUCCESS;
+	return px_unlike_any ? px_unlike_tell(r, f) : MPI_SUCCESS;
 }
 
 /* The bytes of a long message, or of one whose buffer the application may use again, lie where they are sent from. */

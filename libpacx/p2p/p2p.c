@@ -20,6 +20,8 @@
 #include "native.h"
 #include "raise.h"
 #include "state.h"
+#include "typemap.h"
+#include "unlike.h"
 
 /* Is a blocking call with this rank of c the native MPI's business? */
 static bool here(const struct px_comm *c, int peer)
@@ -73,7 +75,12 @@ int px_send_start(struct px_req *r)
 		return rc;
 	}
 	rc = px_channel_send(r, r->c->ctx, r->c->grank[r->peer], 0);
-	return rc == MPI_SUCCESS ? rc : px_raise_as(r->c, rc, NULL);
+	if (rc != MPI_SUCCESS) {
+		px_raise_as(r->c, rc, r->why);
+		free(r->why);
+		r->why = NULL;
+	}
+	return rc;
 }
 
 int px_recv_start(struct px_req *r)
@@ -353,8 +360,10 @@ static int native_sendrecv(const void *sbuf, MPI_Count scount, MPI_Datatype st, 
 #endif
 }
 
-int px_Sendrecv(const void *sbuf, MPI_Count scount, MPI_Datatype st, int dst, int stag, void *rbuf,
-	MPI_Count rcount, MPI_Datatype rt, int src, int rtag, struct px_comm *c, MPI_Status *status)
+/* sig: of what is sent, if that is packed; else NULL. */
+static int sendrecv(const void *sbuf, MPI_Count scount, MPI_Datatype st, const struct px_sig *sig, int dst,
+	int stag, void *rbuf, MPI_Count rcount, MPI_Datatype rt, int src, int rtag, struct px_comm *c,
+	MPI_Status *status)
 {
 	struct px_req s, r;
 	int rc, rc2;
@@ -378,14 +387,22 @@ int px_Sendrecv(const void *sbuf, MPI_Count scount, MPI_Datatype st, int dst, in
 		return rc;
 	px_req_init(&s, c);
 	px_req_args(&s, sbuf, scount, st, dst, stag);
+	s.sig = sig;
 	rc2 = finish_blocking(&s, px_send_start(&s), MPI_STATUS_IGNORE);
 	rc = finish_blocking(&r, rc, status);
 	return rc != MPI_SUCCESS ? rc : rc2;
 }
 
+int px_Sendrecv(const void *sbuf, MPI_Count scount, MPI_Datatype st, int dst, int stag, void *rbuf,
+	MPI_Count rcount, MPI_Datatype rt, int src, int rtag, struct px_comm *c, MPI_Status *status)
+{
+	return sendrecv(sbuf, scount, st, NULL, dst, stag, rbuf, rcount, rt, src, rtag, c, status);
+}
+
 #ifdef PX_HAVE_Isendrecv
-int px_Isendrecv(const void *sbuf, MPI_Count scount, MPI_Datatype st, int dst, int stag, void *rbuf,
-	MPI_Count rcount, MPI_Datatype rt, int src, int rtag, struct px_comm *c, MPI_Request *req)
+static int isendrecv(const void *sbuf, MPI_Count scount, MPI_Datatype st, const struct px_sig *sig, int dst,
+	int stag, void *rbuf, MPI_Count rcount, MPI_Datatype rt, int src, int rtag, struct px_comm *c,
+	MPI_Request *req)
 {
 	struct px_req *s, *r;
 	int rc = px_check_args(c, scount, st, dst, stag, false);
@@ -396,6 +413,7 @@ int px_Isendrecv(const void *sbuf, MPI_Count scount, MPI_Datatype st, int dst, i
 	if (!s)
 		return px_raise_memory(c);
 	px_req_args(s, sbuf, scount, st, dst, stag);
+	s->sig = sig;
 	rc = px_Irecv(rbuf, rcount, rt, src, rtag, c, req);
 	if (rc != MPI_SUCCESS) {
 		px_req_release(s);
@@ -410,6 +428,12 @@ int px_Isendrecv(const void *sbuf, MPI_Count scount, MPI_Datatype st, int dst, i
 		px_Request_free(req);
 	}
 	return rc;
+}
+
+int px_Isendrecv(const void *sbuf, MPI_Count scount, MPI_Datatype st, int dst, int stag, void *rbuf,
+	MPI_Count rcount, MPI_Datatype rt, int src, int rtag, struct px_comm *c, MPI_Request *req)
+{
+	return isendrecv(sbuf, scount, st, NULL, dst, stag, rbuf, rcount, rt, src, rtag, c, req);
 }
 #endif
 
@@ -440,16 +464,26 @@ static int packed_copy(
 	return MPI_SUCCESS;
 }
 
+/* The signature of a packed copy, which has to be known where a site is unlike us. MPI error code, raised. */
+static int packed_sig(struct px_comm *c, MPI_Datatype t, const struct px_sig **sig)
+{
+	*sig = px_unlike_any ? px_signature_get(t) : NULL;
+	return px_unlike_any && !*sig ? px_raise_type(c) : MPI_SUCCESS;
+}
+
 int px_Sendrecv_replace(void *buf, MPI_Count count, MPI_Datatype t, int dst, int stag, int src, int rtag,
 	struct px_comm *c, MPI_Status *status)
 {
+	const struct px_sig *sig;
 	MPI_Count bytes;
 	void *copy;
-	int rc = packed_copy(c, buf, count, t, &copy, &bytes);
+	int rc = packed_sig(c, t, &sig);
 
+	if (rc == MPI_SUCCESS)
+		rc = packed_copy(c, buf, count, t, &copy, &bytes);
 	if (rc != MPI_SUCCESS)
 		return rc;
-	rc = px_Sendrecv(copy, bytes, MPI_PACKED, dst, stag, buf, count, t, src, rtag, c, status);
+	rc = sendrecv(copy, bytes, MPI_PACKED, sig, dst, stag, buf, count, t, src, rtag, c, status);
 	free(copy);
 	return rc;
 }
@@ -458,13 +492,16 @@ int px_Sendrecv_replace(void *buf, MPI_Count count, MPI_Datatype t, int dst, int
 int px_Isendrecv_replace(void *buf, MPI_Count count, MPI_Datatype t, int dst, int stag, int src, int rtag,
 	struct px_comm *c, MPI_Request *req)
 {
+	const struct px_sig *sig;
 	MPI_Count bytes;
 	void *copy;
-	int rc = packed_copy(c, buf, count, t, &copy, &bytes);
+	int rc = packed_sig(c, t, &sig);
 
+	if (rc == MPI_SUCCESS)
+		rc = packed_copy(c, buf, count, t, &copy, &bytes);
 	if (rc != MPI_SUCCESS)
 		return rc;
-	rc = px_Isendrecv(copy, bytes, MPI_PACKED, dst, stag, buf, count, t, src, rtag, c, req);
+	rc = isendrecv(copy, bytes, MPI_PACKED, sig, dst, stag, buf, count, t, src, rtag, c, req);
 	if (rc == MPI_SUCCESS)
 		px_req_find(*req)->copy = copy;
 	else

@@ -34,7 +34,7 @@ static void fill_status(MPI_Status *status, const struct px_msg *u)
 {
 	struct px_req r;
 
-	px_req_set_status(&r, u->src, u->f.tag, (MPI_Count)u->f.total);
+	px_req_set_status(&r, u->src, u->f.tag, (MPI_Count)(u->f.offset ? u->f.offset : u->f.total));
 	px_status_copy(status, &r.status);
 }
 

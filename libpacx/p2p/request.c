@@ -12,6 +12,7 @@
 #include "map.h"
 #include "raise.h"
 #include "state.h"
+#include "unlike.h"
 #include "wait.h"
 
 static struct px_req *pool;   /* free, each with its token; linked by next */
@@ -103,6 +104,7 @@ static void transfer_free(struct px_req *r)
 	r->why = NULL;
 	free(r->x.req);
 	free(r->x.temp);
+	px_right_free(r->x.right);
 	memset(&r->x, 0, sizeof r->x);
 }
 
@@ -222,7 +224,9 @@ static void transfer_done(struct px_req *r)
 	if (r->windowed && !r->orphan) /* an orphan stays until px_progress releases it */
 		px_req_rest(r);
 	if (r->kind == PX_RECV) {
-		if (r->x.temp) {
+		if (r->x.right) {
+			px_unlike_end(r, r->x.data);
+		} else if (r->x.temp) {
 			const struct px_type *t = px_type_get(r->type);
 			uint64_t room = t ? (uint64_t)(r->count * t->size) : 0;
 			int rc = px_type_unpack(

@@ -20,6 +20,8 @@
 enum px_kind { PX_SEND, PX_RECV, PX_COLL, PX_TASK };
 enum px_mode { PX_STANDARD, PX_BUFFERED, PX_SYNCHRONOUS, PX_READY };
 
+struct px_sig;
+
 /* Where a send to another site is: see held.c. */
 enum px_stage { PX_UNDER_WAY, PX_HELD, PX_LATER };
 
@@ -49,6 +51,8 @@ struct px_req {
 	void *buf;
 	MPI_Count count;
 	MPI_Datatype type;
+	const struct px_sig *
+		sig; /* buf holds packed data with this signature, which MPI_BYTE does not tell; NULL: that of type */
 	int peer, tag;      /* comm rank; wildcards allowed in receives */
 	uint32_t msg;       /* sends to another site: number of the message */
 	MPI_Request native; /* local half, or MPI_REQUEST_NULL */

@@ -5,6 +5,7 @@
 
 #include "attach.h"
 #include "state.h"
+#include "unlike.h"
 
 #define WINDOW 1024 /* segments of one receive posted at once: 1 GiB in the largest size */
 #define WINDOW_SEND                                                                                          \
@@ -66,14 +67,18 @@ int px_xfer_start(struct px_xfer *x, uint64_t total, uint32_t seg, bool sending)
 
 bool px_xfer_test(struct px_xfer *x, bool sending, int *rc)
 {
-	int flag;
+	int flag = 1;
 
-	while (x->done < x->posted) {
+	while (x->done < x->posted && flag) {
 		*rc = px_n.Test(&x->req[x->done], &flag, MPI_STATUS_IGNORE);
-		if (*rc != MPI_SUCCESS || !flag)
+		if (*rc != MPI_SUCCESS)
 			return false;
-		x->done++;
+		x->done += flag != 0;
 	}
+	if (x->right && x->done < x->n)
+		px_right_some(x->right, x->data, (uint64_t)x->done * x->seg);
+	if (!flag)
+		return false;
 	if (x->done < x->n) {
 		*rc = xfer_post(x, sending);
 		return false;

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct px_right;
+
 struct px_xfer {
 	MPI_Request *req; /* [n]; the first `done` are complete, those up to `posted` are under way */
 	int n, posted, done;
@@ -17,8 +19,9 @@ struct px_xfer {
 	char *temp; /* owned copy (packed or truncated data), or NULL */
 	uint64_t total;
 	uint32_t seg;
-	int peer, tag; /* on the relay communicator */
-	bool own_tag;  /* the tag is from our pool */
+	int peer, tag;          /* on the relay communicator */
+	bool own_tag;           /* the tag is from our pool */
+	struct px_right *right; /* receive from an unlike machine: what converts it (unlike.h), or NULL */
 };
 
 /* px_xfer_tag: a tag that no other payload has, -1: there is none. With own_tag set, px_xfer_test gives it back at the end. */

@@ -12,6 +12,7 @@
 #include "raise.h"
 #include "rma.h"
 #include "state.h"
+#include "unlike.h"
 #include "vendor.h"
 #include "wait.h"
 #include "win_attr.h"
@@ -191,8 +192,12 @@ static int win_make(struct px_win *w, struct px_comm *c, MPI_Info info, MPI_Win 
 static int win_new(
 	struct px_comm *c, void *base, MPI_Aint size, MPI_Aint disp_unit, int flavor, struct px_win **out)
 {
+	const char *unlike = px_unlike_among(c->size, c->grank);
 	struct px_win *w;
 
+	if (unlike)
+		return px_raise(c, MPI_ERR_UNSUPPORTED_OPERATION,
+			"a window between this site and site %s, which stores data in another way", unlike);
 	if (size < 0)
 		return px_raise(c, MPI_ERR_SIZE, "size %lld", (long long)size);
 	if (disp_unit <= 0 || disp_unit > INT32_MAX)

@@ -19,7 +19,6 @@
 	X(INT2, "16-bit integer")                                                                            \
 	X(INT4, "32-bit integer")                                                                            \
 	X(INT8, "64-bit integer")                                                                            \
-	X(INT16, "128-bit integer")                                                                          \
 	X(LONG, "long")                                                                                      \
 	X(ULONG, "unsigned long")                                                                            \
 	X(WCHAR, "wchar_t")                                                                                  \

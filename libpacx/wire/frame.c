@@ -65,7 +65,9 @@ static bool control_valid(const struct px_frame *f, uint64_t min, uint64_t max)
 
 static bool msg_valid(const struct px_frame *f)
 {
-	if (f->offset != 0 || f->flags & (PX_FF_RESERVE | PX_FF_KEEP))
+	/* No atom becomes more than eight times as long. */
+	if (f->offset > INT64_MAX || f->offset / 8 > f->total || f->offset > 8 * f->total ||
+		f->flags & (PX_FF_RESERVE | PX_FF_KEEP))
 		return false;
 	if (f->seg == 0)
 		return f->body == f->total && f->total <= PX_INLINE_MAX && f->local == 0 && f->via == 0 &&

@@ -66,16 +66,18 @@ struct px_frame {
 	uint8_t version;
 	uint8_t type;
 	uint16_t flags;
-	uint8_t codec;   /* SEG: how the body is encoded, 0 = plain (daemon/link/codec.h) */
-	uint8_t elem;    /* element size of the datatype in bytes, 0 = unknown */
-	uint64_t seq;    /* link sequence number, from 1, set by the out-daemon; on the way up in a site: 0, or the bits of the
+	uint8_t codec; /* SEG: how the body is encoded, 0 = plain (daemon/link/codec.h) */
+	uint8_t elem;  /* element size of the datatype in bytes, 0 = unknown */
+	uint64_t
+		seq; /* link sequence number, from 1, set by the out-daemon; on the way up in a site: 0, or the bits of the
 			  * double that says how far numbers may move (pacx_set_accuracy) */
-	uint64_t body;   /* bytes that follow this header */
-	uint64_t total;  /* payload bytes of the whole message, sender's representation */
-	uint64_t offset; /* SEG: where this segment starts in the message */
-	uint64_t ctx;    /* communicator context id */
-	uint32_t src;    /* global rank */
-	uint32_t dst;    /* global rank */
+	uint64_t body;  /* bytes that follow this header */
+	uint64_t total; /* payload bytes of the whole message, sender's representation */
+	uint64_t
+		offset; /* SEG: where this segment starts in the message; MSG: total at the receiver, 0 = the same */
+	uint64_t ctx; /* communicator context id */
+	uint32_t src; /* global rank */
+	uint32_t dst; /* global rank */
 	int32_t tag;
 	uint32_t msg;   /* message number, counted by the source rank */
 	uint32_t seg;   /* segment length of a long message; 0 = inline */

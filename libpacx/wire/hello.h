@@ -44,7 +44,7 @@ int px_hello_put(const struct px_hello *h, uint8_t *out, size_t cap);
 int px_hello_get(const uint8_t *in, size_t len, struct px_hello *h);
 
 /* px_hello_check: does the peer's hello fit ours? Same job, nsites and a site index in range and not
- * ours, and the same data representation. PX_EJOB, PX_ESITE, PX_EVERSION, PX_EREPR; why (cap bytes) gets a sentence for both logs. */
+ * ours; how it stores data does not matter. PX_EJOB, PX_ESITE, PX_EVERSION; why (cap bytes) gets a sentence for both logs. */
 int px_hello_check(const struct px_hello *ours, const struct px_hello *peer, char *why, size_t cap);
 
 #endif

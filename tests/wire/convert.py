@@ -126,7 +126,7 @@ def vectors():
 
     yield "# made by convert.py"
     yield "machines " + " ".join(f"{n}:{','.join(map(str, m))}" for n, m in MACHINES.items())
-    for size, name in ((1, "BYTE"), (2, "INT2"), (4, "INT4"), (8, "INT8"), (16, "INT16")):
+    for size, name in ((1, "BYTE"), (2, "INT2"), (4, "INT4"), (8, "INT8")):
         v = int.from_bytes(bytes(range(0x81, 0x81 + size)), "big")
         yield line(name, hex(v), lambda big, *_, s=size, v=v: (order(v, s, big), ""))
     for v in SIGNED + LARGE:

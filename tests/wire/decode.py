@@ -37,7 +37,7 @@ MESSAGE = {"codec", "elem", "body", "total", "offset", "ctx", "src", "dst", "tag
 TYPES = {
     HELLO: {"body", "total"},
     REFUSE: {"body", "total"},
-    MSG: MESSAGE - {"offset", "codec"},
+    MSG: MESSAGE - {"codec"},
     SEG: MESSAGE,
     ACK: {"ctx", "src", "dst", "tag", "msg"},
     BYE: set(),
@@ -77,6 +77,8 @@ def frame(data):
         need(low <= f["body"] <= high and f["total"] == f["body"])
     if kind == FIN:
         need(f["total"] <= MESSAGE_MAX)
+    if kind == MSG:
+        need(f["offset"] <= min(8 * f["total"], MESSAGE_MAX))
     if kind == MSG and f["seg"] == 0:
         need(f["body"] == f["total"] <= INLINE_MAX and f["local"] == 0 and f["via"] == 0 and not f["flags"] & DATA)
     elif kind in (MSG, SEG):

@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""check.py: MPI programs on worlds of unlike sites: native ones, 32 bits (i386), big-endian (s390x under qemu). Protocol of tests/run.
+
+usage: tests/unlike/check.py [--build DIR] [--only WORLD] [PROGRAM...]
+
+A world is "FLAVOUR:RANKS+...", of openmpi, mpich, i386, s390x. The foreign trees are made by tree.sh in DIR/unlike, and PACX is built
+for them there; what cannot be had is skipped. Programs are those of tests/mpi, and of this folder.
+"""
+import argparse
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+FOREIGN = ("i386", "s390x")
+# Everything that goes between sites by value: the i386 site runs as fast as any, so it gets all; under qemu there are few.
+MANY = ["values", "typed", "collectives", "icollectives", "neighbor", "p2p_any", "p2p_modes", "p2p_order", "probe", "sendrecv",
+        "requests", "cancel", "comms", "groups", "topo", "attrs", "lifetimes", "middle", "bigcount", "flow", "pending", "threads",
+        "refused"]
+RUNS = [("openmpi:2+i386:2", MANY),
+        ("i386:2+mpich:2", ["values", "typed", "collectives"]),
+        ("openmpi:1+i386:2+mpich:2", ["typed", "collectives", "icollectives", "neighbor"]),
+        ("openmpi:2+s390x:2", ["values", "typed", "reduced"]),
+        ("s390x:2+mpich:2", ["typed", "collectives"]),
+        ("openmpi:1+mpich:1+i386:1+s390x:1", ["typed", "collectives", "neighbor", "reduced"])]
+
+
+def sh(command, **more):
+    return subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, **more)
+
+
+class Foreign:
+    """A machine unlike this one: its tree, PACX for it, test programs for it."""
+
+    def __init__(self, build, arch):
+        self.tree, self.arch = f"{build}/unlike", arch
+        self.bin = f"{self.tree}/bin-{arch}"
+        self.pacx = f"{self.tree}/pacx-{arch}"
+        self.why = None
+
+    def make(self):
+        made = sh([f"{ROOT}/tests/unlike/tree.sh", self.tree, self.arch])
+        if made.returncode == 77:
+            self.why = made.stdout.strip().splitlines()[-1]
+            return
+        if made.returncode:
+            raise SystemExit(f"tree.sh {self.arch}:\n{made.stdout}")
+        env = dict(os.environ, PATH=f"{self.bin}:{os.environ['PATH']}")
+        for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
+            env.pop(name, None)
+        parts = ["lib/libpacx-mpich.so", "lib/pacx/pacxd-mpich", "bin/pacxd"]
+        made = sh(["make", "-j2", "-C", ROOT, f"B={self.pacx}", "VENDORS=mpich", "CC=gcc", "SAN=", "OPT=-O2 -Wno-psabi"]
+                  + [f"{self.pacx}/{p}" for p in parts], env=env)
+        if made.returncode:
+            raise SystemExit(f"PACX for {self.arch}:\n{made.stdout}")
+
+    def program(self, source):
+        exe = f"{self.tree}/tests-{self.arch}/{os.path.basename(source)[:-2]}"
+        if not os.path.exists(exe) or os.path.getmtime(exe) < os.path.getmtime(source):
+            os.makedirs(os.path.dirname(exe), exist_ok=True)
+            compile_mpi(f"{self.bin}/mpicc.mpich", source, exe)
+        return exe
+
+    def start(self, exe):
+        run = f"{self.bin}/run"
+        return f"mpirun.mpich -np {{ranks}} {run} env {{env}} {exe} : -np {{daemons}} {run} {{pacxd}}"
+
+
+def compile_mpi(cc, source, exe):
+    made = sh([cc, "-std=c11", "-D_GNU_SOURCE", "-O1", "-w", "-iquote", f"{ROOT}/tests/mpi", "-o", exe, source, "-lm", "-pthread"])
+    if made.returncode:
+        raise SystemExit(f"{source}:\n{made.stdout}")
+
+
+def source_of(name):
+    here = f"{ROOT}/tests/unlike/{name}.c"
+    return here if os.path.exists(here) else f"{ROOT}/tests/mpi/{name}.c"
+
+
+def native(build, flavour, name):
+    exe = f"{build}/unlike/tests-{flavour}/{name}"
+    if not os.path.exists(exe) or os.path.getmtime(exe) < os.path.getmtime(source_of(name)):
+        os.makedirs(os.path.dirname(exe), exist_ok=True)
+        compile_mpi(f"mpicc.{flavour}", source_of(name), exe)
+    return exe
+
+
+def hostfile(build, world, name, foreign):
+    text = "deadlines: {start: 120s}\nsites:\n"
+    for i, site in enumerate(world.split("+")):
+        flavour, ranks = site.split(":")
+        text += f"  - {{name: {flavour}{i}, host: 127.0.0.1, port: 0, ranks: {ranks}, mpi: {'mpich' if flavour in foreign else flavour}"
+        if flavour in foreign:
+            f = foreign[flavour]
+            text += f", prefix: '{f.pacx}', start: '{f.start(f.program(source_of(name)))}'"
+        text += "}\n"
+    return text
+
+
+def run(build, world, name, foreign, deadline):
+    for site in world.split("+"):
+        if site.split(":")[0] not in foreign:
+            native(build, site.split(":")[0], name)
+    with tempfile.TemporaryDirectory(prefix="pacx-unlike-") as tmp:
+        with open(f"{tmp}/hosts.yml", "w", encoding="utf-8") as f:
+            f.write(hostfile(build, world, name, foreign))
+        command = [f"{build}/bin/pacxrun", "-f", f"{tmp}/hosts.yml", "--", f"{build}/unlike/tests-{{mpi}}/{name}"]
+        p = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                             errors="replace", start_new_session=True)
+        try:
+            out, _ = p.communicate(timeout=deadline)
+        except subprocess.TimeoutExpired:
+            p.terminate()
+            try:
+                out, _ = p.communicate(timeout=20)
+            except subprocess.TimeoutExpired:
+                os.killpg(p.pid, signal.SIGKILL)
+                out, _ = p.communicate()
+            return False, f"not finished after {deadline} s\n{out}"
+    verdict = re.findall(r"(\d+) checks, (\d+) failed", out)
+    good = p.returncode == 0 and len(verdict) == 1 and int(verdict[0][0]) > 0 and int(verdict[0][1]) == 0
+    return good, f"exit status {p.returncode}\n{out}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--only", action="append", help="world (may be repeated)")
+    parser.add_argument("--deadline", type=float, default=240)
+    parser.add_argument("names", nargs="*")
+    args = parser.parse_args()
+    build = os.path.abspath(args.build)
+    known = dict(RUNS)
+    runs = [(w, n) for w in args.only or known for n in args.names or known[w]]
+    machines = {s.split(":")[0] for w, _ in runs for s in w.split("+")}
+    foreign = {a: Foreign(build, a) for a in FOREIGN if a in machines}
+    for f in foreign.values():
+        f.make()
+    print(f"1..{len(runs)}", flush=True)
+    failed = 0
+    for world, name in runs:
+        label = f"{name}@{world.replace(':', '/')}"
+        parts = [s.split(":")[0] for s in world.split("+")]
+        lacking = [foreign[p].why for p in parts if p in foreign and foreign[p].why]
+        lacking += [f"no {p} here" for p in parts if p not in foreign and not shutil.which(f"mpicc.{p}")]
+        if lacking:
+            print(f"skip {label}: {lacking[0]}", flush=True)
+            continue
+        start = time.monotonic()
+        good, text = run(build, world, name, foreign, args.deadline)
+        if not good:
+            failed += 1
+            print("\n".join("  " + line for line in text.splitlines()[-30:]))
+        print(f"{'ok' if good else 'not ok'} {label}\n  # {time.monotonic() - start:.1f} s", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

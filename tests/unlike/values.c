@@ -1,0 +1,166 @@
+/*
+ * values.c - values that another machine cannot hold are errors, never silently others; NaN, infinities, denormals and -0 arrive; bytes
+ * and packed data are left alone.  On machines that are alike nothing is an error.
+ */
+#include "check.h"
+
+#include <math.h>
+#include <float.h>
+
+#define TAG 5
+
+/* What rank r's machine is: bytes of long, of wchar_t, byte order, bits of long double's significand, its largest exponent. */
+enum { LONG, ORDER, LDBITS, LDMAX, FACTS };
+static int *facts;
+
+static void know(void)
+{
+	int one = 1, mine[FACTS] = { sizeof(long), *(char *)&one, LDBL_MANT_DIG, LDBL_MAX_EXP };
+
+	facts = malloc(sizeof mine * (size_t)chk_size);
+	for (int r = 0; r < chk_size; r++) {
+		MPI_Request req;
+
+		MPI_Isend(mine, FACTS, MPI_INT, r, TAG, MPI_COMM_WORLD, &req);
+		MPI_Recv(
+			facts + FACTS * ((r + 0)), FACTS, MPI_INT, r, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		MPI_Wait(&req, MPI_STATUS_IGNORE);
+	}
+}
+
+#define PARTNERS                                                                                             \
+	for (int k = 1, to, from;                                                                            \
+		to = (chk_rank + k) % chk_size, from = (chk_rank - k + chk_size) % chk_size, k < chk_size;   \
+		k++)
+
+static void longs(int count)
+{
+	long long wide = 1ll << 40;
+	long *out = calloc((size_t)count, sizeof *out), *in = malloc((size_t)count * sizeof *in);
+	int bad = count - 1;
+
+	if (sizeof *out == 8)
+		out[bad] = (long)wide;
+	if (count > 1)
+		out[0] = -5;
+	PARTNERS
+	{
+		MPI_Status st;
+		int rc, n, misfit = sizeof *in == 4 && facts[FACTS * from + LONG] == 8;
+		MPI_Request req;
+
+		MPI_Isend(out, count, MPI_LONG, to, TAG, MPI_COMM_WORLD, &req);
+		rc = MPI_Recv(in, count, MPI_LONG, from, TAG, MPI_COMM_WORLD, &st);
+		MPI_Wait(&req, MPI_STATUS_IGNORE);
+		if (misfit)
+			CHECK_EQ(chk_class(rc), MPI_ERR_TRUNCATE);
+		else
+			CHECK_EQ(rc, MPI_SUCCESS);
+		MPI_Get_count(&st, MPI_LONG, &n);
+		CHECK_EQ(n, count);
+		if (count > 1)
+			CHECK_EQ(in[0], -5);
+		if (!misfit)
+			CHECK_EQ(in[bad], facts[FACTS * from + LONG] == 8 ? wide : 0);
+	}
+	free(out);
+	free(in);
+}
+
+static void specials(void)
+{
+	double d[6] = { NAN, INFINITY, -INFINITY, -0.0, 4.9406564584124654e-324, DBL_MAX }, e[6];
+	long double l[6] = { NAN, INFINITY, -INFINITY, -0.0L, 4.9406564584124654e-324L, DBL_MAX }, m[6];
+
+	PARTNERS
+	{
+		MPI_Sendrecv(d, 6, MPI_DOUBLE, to, TAG, e, 6, MPI_DOUBLE, from, TAG, MPI_COMM_WORLD,
+			MPI_STATUS_IGNORE);
+		CHECK(isnan(e[0]) && isinf(e[1]) && e[1] > 0 && isinf(e[2]) && e[2] < 0);
+		CHECK(e[3] == 0 && signbit(e[3]) && e[4] == d[4] && e[5] == DBL_MAX);
+		MPI_Sendrecv(l, 6, MPI_LONG_DOUBLE, to, TAG, m, 6, MPI_LONG_DOUBLE, from, TAG, MPI_COMM_WORLD,
+			MPI_STATUS_IGNORE);
+		CHECK(isnan(m[0]) && isinf(m[1]) && m[1] > 0 && isinf(m[2]) && m[2] < 0);
+		CHECK(m[3] == 0 && signbit(m[3]) && m[4] == l[4] && m[5] == DBL_MAX);
+	}
+}
+
+/* A third of a long double: as many bits of it as the machine with fewer has. */
+static void precision(void)
+{
+	long double out = 1.0L / 3, in;
+
+	PARTNERS
+	{
+		int bits = facts[FACTS * from + LDBITS] < LDBL_MANT_DIG ? facts[FACTS * from + LDBITS]
+									: LDBL_MANT_DIG;
+
+		MPI_Sendrecv(&out, 1, MPI_LONG_DOUBLE, to, TAG, &in, 1, MPI_LONG_DOUBLE, from, TAG,
+			MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		CHECK(fabsl(in - 1.0L / 3) <= ldexpl(1, -bits - 1));
+	}
+}
+
+static void bytes(void)
+{
+	int out = 0x01020304, in;
+	char packed[64], unpacked[64];
+	int pos = 0, value;
+
+	MPI_Pack(&out, 1, MPI_INT, packed, sizeof packed, &pos, MPI_COMM_WORLD);
+	PARTNERS
+	{
+		int same = facts[FACTS * from + ORDER] == facts[FACTS * chk_rank + ORDER], n, at = 0;
+		MPI_Status st;
+
+		MPI_Sendrecv(&out, 4, MPI_BYTE, to, TAG, &in, 4, MPI_BYTE, from, TAG, MPI_COMM_WORLD,
+			MPI_STATUS_IGNORE);
+		CHECK_EQ(in, same ? 0x01020304 : 0x04030201);
+		MPI_Sendrecv(packed, pos, MPI_PACKED, to, TAG, unpacked, sizeof unpacked, MPI_PACKED, from,
+			TAG, MPI_COMM_WORLD, &st);
+		MPI_Get_count(&st, MPI_PACKED, &n);
+		MPI_Unpack(unpacked, n, &at, &value, 1, MPI_INT, MPI_COMM_WORLD);
+		CHECK_EQ(value, same ? 0x01020304 : 0x04030201);
+	}
+}
+
+/* Truncation is what the receiver finds too long, in its own bytes. */
+static void truncated(void)
+{
+	long out[8] = { 1, 2, 3, 4, 5, 6, 7, 8 }, in[8];
+
+	PARTNERS
+	{
+		MPI_Request req;
+		int rc, class;
+
+		memset(in, 0, sizeof in);
+		MPI_Isend(out, 5, MPI_LONG, to, TAG, MPI_COMM_WORLD, &req);
+		rc = MPI_Recv(in, 5, MPI_LONG, from, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		MPI_Wait(&req, MPI_STATUS_IGNORE);
+		CHECK_EQ(rc, MPI_SUCCESS);
+		CHECK(in[4] == 5 && in[5] == 0);
+		MPI_Isend(out, 5, MPI_LONG, to, TAG, MPI_COMM_WORLD, &req);
+		memset(in, 0, sizeof in);
+		rc = MPI_Recv(in, 4, MPI_LONG, from, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		MPI_Wait(&req, MPI_STATUS_IGNORE);
+		MPI_Error_class(rc, &class);
+		CHECK_EQ(class, MPI_ERR_TRUNCATE);
+		CHECK_EQ(in[4], 0);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	chk_begin(&argc, &argv, "values", 2);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	know();
+	longs(1);
+	longs(1000);
+	longs(200000);
+	specials();
+	precision();
+	bytes();
+	truncated();
+	return chk_end();
+}
