@@ -3,8 +3,8 @@
  * Design. Where sites hold consecutive ranks ("blocked") or the operator commutes, each site
  * reduces natively to its leader and the partial results are combined in site order, by everybody who needs
  * the result in the same order: so all ranks get the same bits. Otherwise the operands
- * are brought together and applied in rank order (MPI standard 5.9.1: an operator is associative; only a
- * commutative one may change the order).
+ * are brought together (px_coll_bring) and applied in rank order (MPI standard 5.9.1: an operator is associative; only a
+ * commutative one may change the order). Of a reduce-scatter each site gets from each other one only what its members keep.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -96,7 +96,7 @@ static struct fold *fold_new(struct px_sched *s, int n, void *out, MPI_Count cou
 	return px_sched_ok(s) ? f : NULL;
 }
 
-static bool by_site(const struct px_comm *c, MPI_Op op)
+bool px_coll_by_site(const struct px_comm *c, MPI_Op op)
 {
 	int commutes = 0;
 
@@ -142,7 +142,7 @@ void px_coll_reduce(
 	struct fold *f = NULL;
 	void *mine = NULL;
 
-	if (!by_site(c, op)) {
+	if (!px_coll_by_site(c, op)) {
 		reduce_in_order(s, in, out, count, t, op, root);
 		return;
 	}
@@ -166,13 +166,30 @@ void px_coll_reduce(
 	px_sched_round(s);
 }
 
+/* The operands of all ranks at all ranks, then everybody applies them in rank order: one latency, each operand once to each site. */
+static bool allreduce_in_order(
+	struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op)
+{
+	struct fold *f;
+	void **part = px_coll_bring(s, in, count, t);
+
+	if (!part || !(f = px_sched_temp(s, sizeof *f)))
+		return !px_sched_ok(s);
+	*f = (struct fold){ part, px_sched_comm(s)->size, out, count, t, op };
+	px_sched_call(s, fold, f);
+	px_sched_round(s);
+	return true;
+}
+
 void px_coll_allreduce(
 	struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op)
 {
 	struct px_comm *c = px_sched_comm(s);
 	struct fold *f = NULL;
 
-	if (!by_site(c, op)) {
+	if (!px_coll_by_site(c, op)) {
+		if (allreduce_in_order(s, in, out, count, t, op))
+			return;
 		px_coll_reduce(s, in, out, count, t, op, 0);
 		px_coll_bcast(s, out, count, t, 0);
 		return;
@@ -261,106 +278,4 @@ int px_Iallreduce(const void *in, void *out, MPI_Count count, MPI_Datatype t, MP
 	int rc = check(c, count, t, op);
 
 	return rc != MPI_SUCCESS ? rc : px_sched_start(build_allreduce(in, out, count, t, op, c), c, req);
-}
-
-/* Reduce-scatter: all reduce everything, each keeps its block. */
-struct block {
-	const void *from;
-	void *to;
-	MPI_Count count;
-	MPI_Datatype t;
-};
-
-static int keep_block(struct px_sched *s, void *arg)
-{
-	struct block *b = arg;
-
-	(void)s;
-	return px_copy(b->from, b->to, b->count, b->t);
-}
-
-static struct px_sched *build_reduce_scatter(enum px_coll which, const void *in, void *out, MPI_Count total,
-	MPI_Count start, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c)
-{
-	struct px_sched *s = px_sched_new(c, which);
-	struct block *b = s && px_fits(total) ? px_sched_temp(s, sizeof *b) : NULL;
-	char *all = b ? px_sched_temp_typed(s, total, t) : NULL;
-
-	if (s && !px_fits(total))
-		px_sched_fail(
-			s, MPI_ERR_COUNT, "%lld elements in all, which is beyond INT_MAX", (long long)total);
-	if (!all)
-		return s;
-	px_coll_allreduce(s, in == MPI_IN_PLACE ? out : in, all, total, t, op);
-	*b = (struct block){ all + start * px_type_get(t)->extent, out, count, t };
-	px_sched_call(s, keep_block, b);
-	return s;
-}
-
-/* The number of elements before this rank's and in all; MPI error code, raised. */
-static int blocks(const int counts[], struct px_comm *c, MPI_Count *start, MPI_Count *total)
-{
-	*total = *start = 0;
-	for (int r = 0; r < c->size; r++) {
-		if (counts[r] < 0)
-			return px_raise(c, MPI_ERR_COUNT, "counts[%d] is %d", r, counts[r]);
-		if (r == c->rank)
-			*start = *total;
-		*total += counts[r];
-	}
-	return MPI_SUCCESS;
-}
-
-int px_Reduce_scatter(
-	const void *in, void *out, const int counts[], MPI_Datatype t, MPI_Op op, struct px_comm *c)
-{
-	MPI_Count start, total;
-	int rc = check(c, 0, t, op);
-
-	if (rc == MPI_SUCCESS)
-		rc = blocks(counts, c, &start, &total);
-	if (rc != MPI_SUCCESS)
-		return rc;
-	return px_sched_run(build_reduce_scatter(
-				    PX_COLL_REDUCE_SCATTER, in, out, total, start, counts[c->rank], t, op, c),
-		c);
-}
-
-int px_Ireduce_scatter(const void *in, void *out, const int counts[], MPI_Datatype t, MPI_Op op,
-	struct px_comm *c, MPI_Request *req)
-{
-	MPI_Count start, total;
-	int rc = check(c, 0, t, op);
-
-	if (rc == MPI_SUCCESS)
-		rc = blocks(counts, c, &start, &total);
-	if (rc != MPI_SUCCESS)
-		return rc;
-	return px_sched_start(build_reduce_scatter(PX_COLL_REDUCE_SCATTER, in, out, total, start,
-				      counts[c->rank], t, op, c),
-		c, req);
-}
-
-int px_Reduce_scatter_block(
-	const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c)
-{
-	int rc = check(c, count, t, op);
-
-	if (rc != MPI_SUCCESS)
-		return rc;
-	return px_sched_run(build_reduce_scatter(PX_COLL_REDUCE_SCATTER_BLOCK, in, out, count * c->size,
-				    count * c->rank, count, t, op, c),
-		c);
-}
-
-int px_Ireduce_scatter_block(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op,
-	struct px_comm *c, MPI_Request *req)
-{
-	int rc = check(c, count, t, op);
-
-	if (rc != MPI_SUCCESS)
-		return rc;
-	return px_sched_start(build_reduce_scatter(PX_COLL_REDUCE_SCATTER_BLOCK, in, out, count * c->size,
-				      count * c->rank, count, t, op, c),
-		c, req);
 }

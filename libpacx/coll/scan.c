@@ -1,5 +1,6 @@
 /* scan.c: inclusive and exclusive scan. Native scan inside a site; the totals of the sites before come in
- * one wide-area message each. Ranks that do not follow the sites: everybody gets the operands of the ranks before.
+ * one wide-area message each. Ranks that do not follow the sites: everybody gets all operands (px_coll_bring; long ones: those of the
+ * ranks before).
  */
 #include "bind.h"
 #include "coll.h"
@@ -122,15 +123,21 @@ static void scan_in_order(struct px_sched *s, const void *in, void *out, MPI_Cou
 {
 	struct px_comm *c = px_sched_comm(s);
 	int n = c->rank + (inclusive ? 1 : 0);
-	struct prefix *x = prefix_new(s, n > 0 ? n : 1, out, count, t, op);
+	struct prefix *x;
+	void **part;
 
-	if (!x)
-		return;
 	if (in == MPI_IN_PLACE)
 		in = out;
-	for (int r = inclusive ? c->rank : c->rank + 1; r < c->size; r++)
+	part = px_coll_bring(s, in, count, t);
+	x = part || !px_sched_ok(s) ? px_sched_temp(s, sizeof *x)
+				    : prefix_new(s, n > 0 ? n : 1, out, count, t, op);
+	if (!x || !px_sched_ok(s))
+		return;
+	if (part)
+		*x = (struct prefix){ .part = part, .n = n, .out = out, .count = count, .t = t, .op = op };
+	for (int r = inclusive ? c->rank : c->rank + 1; r < c->size && !part; r++)
 		px_sched_send(s, in, count, t, r);
-	for (int r = 0; r < n; r++)
+	for (int r = 0; r < n && !part; r++)
 		px_sched_recv(s, x->part[r], count, t, r);
 	px_sched_round(s);
 	if (n > 0) {

@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""hops_test.py: on 2, 3, 4 and 8 sites every collective operation costs one wide-area latency, and no item goes to a site twice.
+
+Counted (--stats), not timed, with tests/mpi/hops.c; speaks the protocol of tests/run.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+BUILD = os.environ.get("PACX_BUILD", "build")
+BLOCK = 120     # bytes, hops.c
+CALLS = 2
+
+
+def expected(members, blocked):
+    """Operation -> wide-area messages, and blocks in them, of one call with all sites together; members: ranks of each site."""
+    s, n = len(members), sum(members)
+    each = (s * (s - 1), s * (s - 1))       # one block from each site to each other site
+    pairs = n * n - sum(m * m for m in members)
+    spread = (s * (s - 1), n * (s - 1))     # everybody's block to each other site
+    far = n - members[0]                    # rank 0 is at the first site
+    scan = (s * (s - 1) // 2,) * 2 if blocked else spread
+    return {"barrier": (s * (s - 1), 0), "bcast": (s - 1, s - 1), "gather": (far, far), "gatherv": (far, far), "scatter": (far, far),
+            "scatterv": (far, far), "allgather": spread, "allgatherv": spread, "alltoall": (pairs, pairs), "alltoallv": (pairs, pairs),
+            "alltoallw": (pairs, pairs), "reduce": (s - 1, s - 1), "allreduce": each, "reduce_scatter": spread,
+            "reduce_scatter_block": spread, "scan": scan, "exscan": scan}
+
+
+def check(sites, mpi, order):
+    members = [int(m) for m in sites.split("+")]
+    with tempfile.TemporaryDirectory() as tmp:
+        path = os.path.join(tmp, "stats.json")
+        p = subprocess.run([BUILD + "/bin/pacxrun", "-n", sites, "--mpi", mpi, "--stats", path, "--", BUILD + "/{mpi}/tests/hops", *order],
+                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, text=True)
+        if p.returncode or ", 0 failed" not in p.stdout:
+            return f"status {p.returncode}: {p.stdout}"
+        with open(path) as f:
+            stats = json.load(f)["collectives"]
+    for op, (messages, blocks) in expected(members, not order).items():
+        got = [site.get(op) or {} for site in stats.values()]
+        if any(g.get("calls") != CALLS for g in got):
+            return f"{op}: {got}, expected {CALLS} calls at each site"
+        sums = [sum(g[k] for g in got) for k in ("messages", "bytes")]
+        if sums != [CALLS * messages, CALLS * blocks * BLOCK]:
+            return f"{op}: {sums[0]} messages, {sums[1]} bytes, expected {CALLS * messages} and {CALLS * blocks * BLOCK}"
+        if max(g["latencies"] for g in got) != 1:
+            return f"{op}: {[g['latencies'] for g in got]} latencies in sequence"
+    return None
+
+
+def main():
+    cases = [("3+2", "openmpi+mpich", []), ("2+2", "mpich", ["mixed"]), ("2+1+3", "openmpi+mpich+openmpi", ["mixed"]),
+             ("1+2+1+1", "openmpi+openmpi+mpich+mpich", []), ("1+1+1+1+1+1+1+1", "mpich", [])]
+    cases = [c for c in cases if all(os.path.exists(f"{BUILD}/{m}/tests/hops") for m in c[1].split("+"))]
+    print(f"1..{len(cases)}")
+    bad = 0
+    for sites, mpi, order in cases:
+        why = check(sites, mpi, order)
+        if why:
+            bad += 1
+            print(f"  {why}")
+        print(f"{'not ok' if why else 'ok'} collectives_cross_once_{'_'.join([sites, mpi, *order])}", flush=True)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
