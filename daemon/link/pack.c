@@ -80,7 +80,13 @@ static void on_work(uv_work_t *w)
 	if (j->bound != 0)
 		j->n = pxd_lossy_pack(
 			j->bound, j->f.elem, j->in->data, j->in->len, j->out->data, j->in->len - 1);
-	else if (m)
+	if (j->bound != 0 && j->n == 0) { /* it cannot be kept within its bound: exact, then */
+		j->bound = 0;
+		j->ch = (struct pxd_choice){
+			PXD_CODEC_ZSTD | (pxd_codec_shuffles(j->f.elem) ? PXD_CODEC_SHUFFLE : 0), 1, false
+		};
+	}
+	if (m && j->bound == 0)
 		j->n = pxd_seg_encode(m->codec, j->ch.codec, j->ch.level, j->f.elem,
 			j->ch.predicted ? &j->pred : NULL, ref, j->in->data, j->in->len, m->scratch,
 			j->out->data, j->in->len - 1);

@@ -70,8 +70,7 @@ static const struct {
 		"F:2:31: found '[::1', expected host:port, [IPv6 address]:port, or a host alone" },
 	{ "sites:\n  - {name: a, ranks: 1, bind: \"h:x\"}\n",
 		"F:2:31: found 'x', expected a port number from 1 to 65535, or 0 for any free one" },
-	{ "sites:\n  - {name: a, ranks: 1, mpi: lam}\n",
-		"F:2:30: found 'lam', expected " PXD_MPI_EXPECTED },
+	{ "sites:\n  - {name: a, ranks: 1, mpi: lam}\n", "F:2:30: found 'lam', expected " PXD_MPI_EXPECTED },
 	{ "sites:\n  - {name: a, ranks: 1, daemons: middle}\n",
 		"F:2:34: found 'middle', expected last or first" },
 	{ "sites:\n  - {name: a, ranks: 1, env: {PACX_SITE: x}}\n",
@@ -380,7 +379,8 @@ TEST(link_keys_arrive_and_are_inherited_whatever_their_order)
 		"  - {between: [c, a], streams: auto, compress: zlib, tcp: {source_port: 40000}, proxy: "
 		"none,\n"
 		"     reconnect: 5m, emulate: {rate: 12Mbit/s}, security: tls, relay: none, predict: auto}\n"
-		"  - {default: , streams: 4, compress: zstd:19, predict: always, security: none, dial: \"ssh -W %h:%p j\",\n"
+		"  - {default: , streams: 4, compress: zstd:19, predict: always, security: none, dial: \"ssh "
+		"-W %h:%p j\",\n"
 		"     tcp: {congestion: bbr}, relay: \"[::1]:7\", reconnect: 90s,\n"
 		"     emulate: {latency: 0.5ms, rate: 1.5MiB/s}}\n"
 		"  - {between: [b, a], dial: b, compress: lz4, proxy: \"socks5://u:p@[::1]:1080\"}\n");
@@ -594,11 +594,14 @@ TEST(plan_reads_back_as_the_same_job)
 		"     buffer: 1234567.5kB, key: \"/tmp/\\u2028k\\U0001F600\u00e9y '\\\"\"}\n"
 		"  - {name: d, ranks: 1, listen: no}\n"
 		"links:\n"
-		"  - {between: [c, d], relay: none, proxy: none, predict: auto, streams: auto, dial: d, emulate: {rate: "
+		"  - {between: [c, d], relay: none, proxy: none, predict: auto, streams: auto, dial: d, "
+		"emulate: {rate: "
 		"unlimited}}\n"
-		"  - {between: [\"10\", c], tcp: {source_port: 0}, compress: none, predict: none, dial: 'x \"%h\" \\ %p', "
+		"  - {between: [\"10\", c], tcp: {source_port: 0}, compress: none, predict: none, dial: 'x "
+		"\"%h\" \\ %p', "
 		"proxy: none}\n"
-		"  - {default: , streams: 3, compress: zlib:7, predict: always, security: none, tcp: {congestion: cubic, "
+		"  - {default: , streams: 3, compress: zlib:7, predict: always, security: none, tcp: "
+		"{congestion: cubic, "
 		"source_port: 5},\n"
 		"     dial: c, proxy: \"http://a:b:c@h:3\", relay: r:1, reconnect: 1.5s,\n"
 		"     emulate: {latency: 1.5ms, rate: 3kbit/s}}\n"
