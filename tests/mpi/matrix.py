@@ -74,6 +74,19 @@ def verdict_of(cmd, env, deadline, says):
     return good, f"exit status {p.returncode}\n{out}", seconds
 
 
+def report(label, good, text, seconds):
+    """Say how a run has ended; true when it failed."""
+    if good is None:
+        print(f"skip {label}: {text}")
+    elif good:
+        print(f"ok {label}")
+    else:
+        print("\n".join("  " + line for line in text.splitlines()[-25:]))
+        print(f"not ok {label}")
+    print(f"  # {seconds:.1f} s", flush=True)
+    return good is False
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build")
@@ -92,15 +105,7 @@ def main():
         else:
             good, text, seconds = run(args.build, config, name, args.deadline)
         label = f"{name}@{config.replace(':', '/')}"
-        if good is None:
-            print(f"skip {label}: {text}")
-        elif good:
-            print(f"ok {label}")
-        else:
-            failed += 1
-            print("\n".join("  " + line for line in text.splitlines()[-25:]))
-            print(f"not ok {label}")
-        print(f"  # {seconds:.1f} s", flush=True)
+        failed += report(label, good, text, seconds)
     return 1 if failed else 0
 
 

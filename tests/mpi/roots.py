@@ -94,15 +94,7 @@ def main():
                 good, text, seconds = matrix.verdict_of([f"{args.build}/bin/pacxrun", "-f", f"{folder}/hosts.yml"], None, args.deadline, name in matrix.SAYS)
                 for s in held:
                     s.close()
-            if good is None:
-                print(f"skip {label}: {text}")
-            elif good:
-                print(f"ok {label}")
-            else:
-                failed += 1
-                print("\n".join("  " + line for line in text.splitlines()[-25:]))
-                print(f"not ok {label}")
-            print(f"  # {seconds:.1f} s", flush=True)
+            failed += matrix.report(label, good, text, seconds)
     return 1 if failed else 0
 
 
