@@ -101,7 +101,7 @@ $(B)/obj/plain/libpacx/base/loaded.o $(foreach v,$(BUILDS),$(B)/obj/$(v)/libpacx
 $(B)/bin/pacxrun: $(call plain,$(RUN) $(HOSTS) $(BASE) $(WIRE))
 $(B)/bin/pacxctl: $(call plain,$(CTL) $(HOSTS) $(BASE) $(WIRE))
 $(B)/bin/pacxd: $(call plain,$(DISPATCH) $(BASE) $(WIRE))
-$(B)/lib/pacx/pacxlabel: $(call plain,daemon/pacxrun/pacxlabel.c $(BASE))
+$(B)/lib/pacx/pacxlabel: $(call plain,$(call in,pacxrun,pacxlabel child) $(BASE))
 $(B)/lib/pacx/pacxrank: $(call plain,$(call in,pacxrun,pacxrank pump))
 $(PROGRAMS):
 	@mkdir -p $(@D)

@@ -232,30 +232,22 @@ int pxd_hosts_finish(const struct pxd_text *t, struct pxd_hosts *h)
 	return 0;
 }
 
-/* text_is_classic: the first line that says something tells the form. A YAML hostfile begins with
- * "key:", "- ", "{", a quote or a directive; a classic one with a host and further words. */
-static bool text_is_classic(const char *text, size_t len)
+int pxd_hosts_give(const struct pxd_text *t, struct pxd_hosts *h, int rc, struct pxd_hosts **out)
 {
-	size_t i = 0, word;
-
-	for (;;) {
-		while (i < len && strchr(" \t\r\n", text[i]))
-			i++;
-		if (i >= len || text[i] != '#')
-			break;
-		while (i < len && text[i] != '\n')
-			i++;
+	if (rc >= 0)
+		rc = pxd_hosts_finish(t, h);
+	if (rc < 0) {
+		pxd_hosts_free(h);
+		return rc;
 	}
-	if (i >= len || strchr("-{[\"'%&*!|>?@`}],:", text[i]))
-		return false;
-	word = i;
-	while (i < len && !strchr(" \t\r\n", text[i]))
-		i++;
-	if (text[i - 1] == ':' || memchr(text + word, '{', i - word))
-		return false;
-	while (i < len && strchr(" \t", text[i]))
-		i++;
-	return i < len && !strchr("\r\n:", text[i]);
+	*out = h;
+	return 0;
+}
+
+/* The first form that takes the text for its own. */
+static const struct pxd_hostform *form_of(const struct pxd_text *t)
+{
+	return pxd_hostform_classic.mine(t->text, t->len) ? &pxd_hostform_classic : &pxd_hostform_yaml;
 }
 
 int pxd_hosts_parse(
@@ -273,19 +265,9 @@ int pxd_hosts_parse(
 		t.len -= 3;
 	}
 	rc = pxd_text_check(&t);
-	if (rc < 0)
-		goto fail;
-	rc = text_is_classic(t.text, t.len) ? pxd_hosts_read_classic(&t, h) : pxd_hosts_read_yaml(&t, h);
-	if (rc < 0)
-		goto fail;
-	rc = pxd_hosts_finish(&t, h);
-	if (rc < 0)
-		goto fail;
-	*out = h;
-	return 0;
-fail:
-	pxd_hosts_free(h);
-	return rc;
+	if (rc >= 0)
+		rc = form_of(&t)->read(&t, h);
+	return pxd_hosts_give(&t, h, rc, out);
 }
 
 int pxd_hosts_load(const char *path, struct pxd_hosts **out, char *why, size_t cap)

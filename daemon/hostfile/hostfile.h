@@ -93,13 +93,13 @@ enum pxd_prediction {
 
 /* How a link works; both directions of a pair of sites have the same options. */
 struct pxd_link_opts {
-	int streams;                /* TCP connections per gateway, 0 = auto */
-	enum pxd_compress compress; /* default auto */
-	int compress_level;         /* 0 = the codec's default */
+	int streams;                 /* TCP connections per gateway, 0 = auto */
+	enum pxd_compress compress;  /* default auto */
+	int compress_level;          /* 0 = the codec's default */
 	enum pxd_prediction predict; /* only with compress: auto */
-	bool plain;                 /* security: none */
-	char *congestion;           /* TCP congestion control, NULL = the system's */
-	int source_port;            /* first local port of outgoing connections, 0 = any */
+	bool plain;                  /* security: none */
+	char *congestion;            /* TCP congestion control, NULL = the system's */
+	int source_port;             /* first local port of outgoing connections, 0 = any */
 	int dialer;  /* dial: NAME: site that dials both directions; -1 = who sends dials. In the
 				       default: link it may be a site that is not of the pair; see pxd_hosts_dials */
 	char *dial;  /* dial: COMMAND, transport with %h and %p; NULL = TCP */

@@ -179,7 +179,7 @@ done:
 	return rc;
 }
 
-int pxd_hosts_read_classic(const struct pxd_text *t, struct pxd_hosts *h)
+static int read_classic(const struct pxd_text *t, struct pxd_hosts *h)
 {
 	struct cursor c = { .t = t };
 
@@ -200,3 +200,31 @@ int pxd_hosts_read_classic(const struct pxd_text *t, struct pxd_hosts *h)
 	}
 	return 0;
 }
+
+/* text_is_classic: the first line that says something tells the form. A YAML hostfile begins with
+ * "key:", "- ", "{", a quote or a directive; a classic one with a host and further words. */
+static bool text_is_classic(const char *text, size_t len)
+{
+	size_t i = 0, word;
+
+	for (;;) {
+		while (i < len && strchr(" \t\r\n", text[i]))
+			i++;
+		if (i >= len || text[i] != '#')
+			break;
+		while (i < len && text[i] != '\n')
+			i++;
+	}
+	if (i >= len || strchr("-{[\"'%&*!|>?@`}],:", text[i]))
+		return false;
+	word = i;
+	while (i < len && !strchr(" \t\r\n", text[i]))
+		i++;
+	if (text[i - 1] == ':' || memchr(text + word, '{', i - word))
+		return false;
+	while (i < len && strchr(" \t", text[i]))
+		i++;
+	return i < len && !strchr("\r\n:", text[i]);
+}
+
+const struct pxd_hostform pxd_hostform_classic = { text_is_classic, read_classic };

@@ -11,29 +11,29 @@
 #include "address.h"
 #include "hostfile_keys.h"
 
-static int gate_host(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int gate_host(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	struct pxd_gateway *g = object;
-	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, "a host name or an IP address");
+	int rc = pxd_tree_expect(r->t, v, PXD_SCALAR, "a host name or an IP address");
 
 	return rc < 0 ? rc : pxd_value_host(r->t, v->at, v->text, &g->host);
 }
 
-static int gate_port(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int gate_port(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	struct pxd_gateway *g = object;
-	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, "a port number from 1 to 65535, or 0 for any free one");
+	int rc = pxd_tree_expect(r->t, v, PXD_SCALAR, "a port number from 1 to 65535, or 0 for any free one");
 
 	g->has_port = true;
 	g->at = v->at;
 	return rc < 0 ? rc : pxd_value_port(r->t, v->at, v->text, &g->port);
 }
 
-static int gate_bind(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int gate_bind(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	struct pxd_gateway *g = object;
 	int port = -1,
-	    rc = pxd_node_expect(r->t, v, PXD_SCALAR, "host:port, [IPv6 address]:port, or a host alone");
+	    rc = pxd_tree_expect(r->t, v, PXD_SCALAR, "host:port, [IPv6 address]:port, or a host alone");
 
 	if (rc < 0)
 		return rc;
@@ -54,10 +54,10 @@ static const struct pxd_key gate_keys[] = {
 	{ "bind", false, gate_bind },
 };
 
-int pxd_hosts_gateways(struct pxd_reader *r, const struct pxd_node *v, void *object)
+int pxd_hosts_gateways(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	struct pxd_site *s = object;
-	int rc = pxd_node_expect(r->t, v, PXD_SEQUENCE, "a list of gateways");
+	int rc = pxd_tree_expect(r->t, v, PXD_SEQUENCE, "a list of gateways");
 
 	if (rc < 0)
 		return rc;
@@ -68,7 +68,7 @@ int pxd_hosts_gateways(struct pxd_reader *r, const struct pxd_node *v, void *obj
 	s->gateways = calloc((size_t)v->nchildren, sizeof *s->gateways);
 	if (!s->gateways)
 		return pxd_text_nomem(r->t);
-	for (const struct pxd_node *n = v->child; n; n = n->next) {
+	for (const struct pxd_tree *n = v->child; n; n = n->next) {
 		struct pxd_gateway *g = &s->gateways[s->ngateways++];
 
 		g->at = n->at;

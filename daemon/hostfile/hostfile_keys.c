@@ -9,25 +9,25 @@
 
 #define KEYS_MAX 32 /* rows of a table */
 
-int pxd_keys_read(struct pxd_reader *r, const struct pxd_node *n, const struct pxd_key *keys, int nkeys,
+int pxd_keys_read(struct pxd_reader *r, const struct pxd_tree *n, const struct pxd_key *keys, int nkeys,
 	const char *what, void *object)
 {
-	const struct pxd_node *seen[KEYS_MAX] = { NULL }, *first[KEYS_MAX] = { NULL };
+	const struct pxd_tree *seen[KEYS_MAX] = { NULL }, *first[KEYS_MAX] = { NULL };
 	const char *names[KEYS_MAX];
 	char expected[PXD_WHY], show[PXD_SHOW];
 	int rc;
 
 	snprintf(expected, sizeof expected, "a mapping (key: value) for %s", what);
-	rc = pxd_node_expect(r->t, n, PXD_MAPPING, expected);
+	rc = pxd_tree_expect(r->t, n, PXD_MAPPING, expected);
 	if (rc < 0)
 		return rc;
 	for (int i = 0; i < nkeys; i++)
 		names[i] = keys[i].name;
-	for (const struct pxd_node *k = n->child; k; k = k->next->next) {
+	for (const struct pxd_tree *k = n->child; k; k = k->next->next) {
 		int i;
 
 		snprintf(expected, sizeof expected, "a key of %s", what);
-		rc = pxd_node_expect(r->t, k, PXD_SCALAR, expected);
+		rc = pxd_tree_expect(r->t, k, PXD_SCALAR, expected);
 		if (rc < 0)
 			return rc;
 		for (i = 0; i < nkeys && strcmp(k->text, keys[i].name) != 0;)
@@ -59,9 +59,9 @@ int pxd_keys_read(struct pxd_reader *r, const struct pxd_node *n, const struct p
 	return 0;
 }
 
-int pxd_keyed_text(const struct pxd_reader *r, const struct pxd_node *v, const char *expected, char **out)
+int pxd_keyed_text(const struct pxd_reader *r, const struct pxd_tree *v, const char *expected, char **out)
 {
-	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, expected);
+	int rc = pxd_tree_expect(r->t, v, PXD_SCALAR, expected);
 	char *copy;
 
 	if (rc < 0)
@@ -76,7 +76,7 @@ int pxd_keyed_text(const struct pxd_reader *r, const struct pxd_node *v, const c
 	return 0;
 }
 
-int pxd_key_line(const struct pxd_reader *r, const struct pxd_node *v, const char *expected, char **out)
+int pxd_key_line(const struct pxd_reader *r, const struct pxd_tree *v, const char *expected, char **out)
 {
 	int rc = pxd_keyed_text(r, v, expected, out);
 

@@ -16,20 +16,20 @@ struct pxd_reader {
 struct pxd_key {
 	const char *name;
 	bool required;
-	int (*read)(struct pxd_reader *r, const struct pxd_node *value, void *object);
+	int (*read)(struct pxd_reader *r, const struct pxd_tree *value, void *object);
 };
 
 /* pxd_keys_read: check the keys of n against the table and read the values in the table's order. */
-int pxd_keys_read(struct pxd_reader *r, const struct pxd_node *n, const struct pxd_key *keys, int nkeys,
+int pxd_keys_read(struct pxd_reader *r, const struct pxd_tree *n, const struct pxd_key *keys, int nkeys,
 	const char *what, void *object);
 /* pxd_keyed_text: a text that is not empty, into *out (new; what was there is freed). */
-int pxd_keyed_text(const struct pxd_reader *r, const struct pxd_node *v, const char *expected, char **out);
+int pxd_keyed_text(const struct pxd_reader *r, const struct pxd_tree *v, const char *expected, char **out);
 /* pxd_key_line: the same without control characters, an end of line among them. */
-int pxd_key_line(const struct pxd_reader *r, const struct pxd_node *v, const char *expected, char **out);
+int pxd_key_line(const struct pxd_reader *r, const struct pxd_tree *v, const char *expected, char **out);
 
 /* Values with a table of their own. */
-int pxd_hosts_links(struct pxd_reader *r, const struct pxd_node *v, void *object); /* hostfile_links.c */
+int pxd_hosts_links(struct pxd_reader *r, const struct pxd_tree *v, void *object); /* hostfile_links.c */
 int pxd_hosts_gateways(
-	struct pxd_reader *r, const struct pxd_node *v, void *object); /* of a site; hostfile_gates.c */
+	struct pxd_reader *r, const struct pxd_tree *v, void *object); /* of a site; hostfile_gates.c */
 
 #endif

@@ -43,7 +43,7 @@ void pxd_link_opts_fini(struct pxd_link_opts *o)
 	*o = built_in;
 }
 
-static int link_between(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int link_between(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	static const char expected[] = "the names of two sites, such as [left, right]";
 	struct pxd_link *l = object;
@@ -51,13 +51,13 @@ static int link_between(struct pxd_reader *r, const struct pxd_node *v, void *ob
 	int index[2] = { -1, -1 }, rc, k = 0;
 
 	l->written |= BETWEEN;
-	rc = pxd_node_expect(r->t, v, PXD_SEQUENCE, expected);
+	rc = pxd_tree_expect(r->t, v, PXD_SEQUENCE, expected);
 	if (rc < 0)
 		return rc;
 	if (v->nchildren != 2)
 		return pxd_text_fail(r->t, v->at, expected, "a list of %d", v->nchildren);
-	for (const struct pxd_node *n = v->child; n; n = n->next, k++) {
-		rc = pxd_node_expect(r->t, n, PXD_SCALAR, "the name of a site");
+	for (const struct pxd_tree *n = v->child; n; n = n->next, k++) {
+		rc = pxd_tree_expect(r->t, n, PXD_SCALAR, "the name of a site");
 		if (rc < 0)
 			return rc;
 		index[k] = pxd_hosts_find(r->h, n->text);
@@ -72,15 +72,15 @@ static int link_between(struct pxd_reader *r, const struct pxd_node *v, void *ob
 	return 0;
 }
 
-static int link_default(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int link_default(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	char show[PXD_SHOW];
 
 	((struct pxd_link *)object)->written |= DEFAULT;
-	if (pxd_node_is_null(v))
+	if (pxd_tree_is_null(v))
 		return 0;
 	return pxd_text_fail(r->t, v->at, "nothing after 'default:' (options are keys beside it)", "%s",
-		pxd_node_show(v, show));
+		pxd_tree_show(v, show));
 }
 
 /* number_in: a whole number from..to, or -1. */
@@ -93,12 +93,12 @@ static int number_in(const char *v, int from, int to)
 	return atoi(v);
 }
 
-static int link_streams(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int link_streams(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	static const char expected[] = "auto, or a number of streams from 1 to 64";
 	struct pxd_link *l = object;
 	char show[PXD_SHOW];
-	int n, rc = pxd_node_expect(r->t, v, PXD_SCALAR, expected);
+	int n, rc = pxd_tree_expect(r->t, v, PXD_SCALAR, expected);
 
 	if (rc < 0)
 		return rc;
@@ -110,22 +110,22 @@ static int link_streams(struct pxd_reader *r, const struct pxd_node *v, void *ob
 	return 0;
 }
 
-static int link_compress(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int link_compress(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	struct pxd_link *l = object;
-	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, "none, auto, zlib, lz4 or zstd");
+	int rc = pxd_tree_expect(r->t, v, PXD_SCALAR, "none, auto, zlib, lz4 or zstd");
 
 	l->written |= COMPRESS;
 	return rc < 0 ? rc : pxd_value_compress(r->t, v->at, v->text, &l->o.compress, &l->o.compress_level);
 }
 
-static int link_predict(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int link_predict(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	static const char *const names[] = { "auto", "none", "always" };
 	static const char expected[] = "auto, none or always";
 	struct pxd_link *l = object;
 	char show[PXD_SHOW];
-	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, expected);
+	int rc = pxd_tree_expect(r->t, v, PXD_SCALAR, expected);
 
 	if (rc < 0)
 		return rc;
@@ -139,12 +139,12 @@ static int link_predict(struct pxd_reader *r, const struct pxd_node *v, void *ob
 	return pxd_text_fail(r->t, v->at, expected, "%s", pxd_text_show(v->text, show));
 }
 
-static int link_security(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int link_security(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	static const char expected[] = "tls or none";
 	struct pxd_link *l = object;
 	char show[PXD_SHOW];
-	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, expected);
+	int rc = pxd_tree_expect(r->t, v, PXD_SCALAR, expected);
 
 	if (rc < 0)
 		return rc;
@@ -155,7 +155,7 @@ static int link_security(struct pxd_reader *r, const struct pxd_node *v, void *o
 	return 0;
 }
 
-static int tcp_congestion(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int tcp_congestion(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	static const char expected[] = "the name of a congestion control such as cubic or bbr";
 	struct pxd_link *l = object;
@@ -171,12 +171,12 @@ static int tcp_congestion(struct pxd_reader *r, const struct pxd_node *v, void *
 	return 0;
 }
 
-static int tcp_source_port(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int tcp_source_port(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	static const char expected[] = "a port number from 1 to 65535, or 0 for any";
 	struct pxd_link *l = object;
 	char show[PXD_SHOW];
-	int n, rc = pxd_node_expect(r->t, v, PXD_SCALAR, expected);
+	int n, rc = pxd_tree_expect(r->t, v, PXD_SCALAR, expected);
 
 	if (rc < 0)
 		return rc;
@@ -188,7 +188,7 @@ static int tcp_source_port(struct pxd_reader *r, const struct pxd_node *v, void 
 	return 0;
 }
 
-static int link_tcp(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int link_tcp(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	static const struct pxd_key keys[] = {
 		{ "congestion", false, tcp_congestion },
@@ -199,7 +199,7 @@ static int link_tcp(struct pxd_reader *r, const struct pxd_node *v, void *object
 }
 
 /* A site of this link, or a command. */
-static int link_dial(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int link_dial(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	struct pxd_link *l = object;
 	char expected[PXD_WHY], show[PXD_SHOW];
@@ -210,7 +210,7 @@ static int link_dial(struct pxd_reader *r, const struct pxd_node *v, void *objec
 			r->h->sites[l->a].name, r->h->sites[l->b].name);
 	else
 		snprintf(expected, sizeof expected, "the name of a site, or a command with %%h");
-	rc = pxd_node_expect(r->t, v, PXD_SCALAR, expected);
+	rc = pxd_tree_expect(r->t, v, PXD_SCALAR, expected);
 	if (rc < 0)
 		return rc;
 	l->written |= DIAL;
@@ -227,10 +227,10 @@ static int link_dial(struct pxd_reader *r, const struct pxd_node *v, void *objec
 	return 0;
 }
 
-static int link_proxy(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int link_proxy(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	struct pxd_link *l = object;
-	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, "socks5://host:port, http://host:port, or none");
+	int rc = pxd_tree_expect(r->t, v, PXD_SCALAR, "socks5://host:port, http://host:port, or none");
 
 	if (rc < 0)
 		return rc;
@@ -242,12 +242,12 @@ static int link_proxy(struct pxd_reader *r, const struct pxd_node *v, void *obje
 	return 0;
 }
 
-static int link_relay(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int link_relay(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	static const char expected[] = "host:port of a relay, or none";
 	struct pxd_link *l = object;
 	char show[PXD_SHOW], *host = NULL;
-	int port = -1, rc = pxd_node_expect(r->t, v, PXD_SCALAR, expected);
+	int port = -1, rc = pxd_tree_expect(r->t, v, PXD_SCALAR, expected);
 
 	if (rc < 0)
 		return rc;
@@ -266,34 +266,34 @@ static int link_relay(struct pxd_reader *r, const struct pxd_node *v, void *obje
 	return pxd_key_line(r, v, expected, &l->o.relay);
 }
 
-static int link_reconnect(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int link_reconnect(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	struct pxd_link *l = object;
-	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, "a duration such as 60s");
+	int rc = pxd_tree_expect(r->t, v, PXD_SCALAR, "a duration such as 60s");
 
 	l->written |= RECONNECT;
 	return rc < 0 ? rc : pxd_value_duration(r->t, v->at, v->text, &l->o.reconnect_ms);
 }
 
-static int emulate_latency(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int emulate_latency(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	struct pxd_link *l = object;
-	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, "a time such as 10ms");
+	int rc = pxd_tree_expect(r->t, v, PXD_SCALAR, "a time such as 10ms");
 
 	l->written |= LATENCY;
 	return rc < 0 ? rc : pxd_value_latency(r->t, v->at, v->text, &l->o.emulate_latency_us);
 }
 
-static int emulate_rate(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int emulate_rate(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	struct pxd_link *l = object;
-	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, "a rate such as 1MB/s");
+	int rc = pxd_tree_expect(r->t, v, PXD_SCALAR, "a rate such as 1MB/s");
 
 	l->written |= RATE;
 	return rc < 0 ? rc : pxd_value_rate(r->t, v->at, v->text, &l->o.emulate_rate);
 }
 
-static int link_emulate(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int link_emulate(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	static const struct pxd_key keys[] = {
 		{ "latency", false, emulate_latency },
@@ -326,9 +326,9 @@ static bool same_pair(const struct pxd_link *l, int a, int b)
 	return (l->a == a && l->b == b) || (l->a == b && l->b == a);
 }
 
-int pxd_hosts_links(struct pxd_reader *r, const struct pxd_node *v, void *object)
+int pxd_hosts_links(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
-	int rc = pxd_node_expect(r->t, v, PXD_SEQUENCE, "a list of links");
+	int rc = pxd_tree_expect(r->t, v, PXD_SEQUENCE, "a list of links");
 
 	(void)object;
 	if (rc < 0)
@@ -338,7 +338,7 @@ int pxd_hosts_links(struct pxd_reader *r, const struct pxd_node *v, void *object
 	r->h->links = calloc((size_t)v->nchildren + 1, sizeof *r->h->links);
 	if (!r->h->links)
 		return pxd_text_nomem(r->t);
-	for (const struct pxd_node *n = v->child; n; n = n->next) {
+	for (const struct pxd_tree *n = v->child; n; n = n->next) {
 		struct pxd_link *l = &r->h->links[r->h->nlinks++];
 
 		l->a = l->b = -1;
@@ -362,7 +362,7 @@ int pxd_hosts_link_text(const struct pxd_text *t, struct pxd_hosts *h)
 {
 	struct pxd_text braced = { t->file, NULL, 0, t->why, t->cap, true };
 	struct pxd_reader r = { &braced, h };
-	struct pxd_node *root = NULL;
+	struct pxd_tree *root = NULL;
 	struct pxd_link *l = NULL;
 	char *text = malloc(t->len + 3);
 	int rc = PX_ENOMEM;

@@ -1,4 +1,4 @@
-/* hostfile_text.h: what the two hostfile readers (YAML, classic) share: error lines and value checks.
+/* hostfile_text.h: what the readers of the forms of hostfile share: error lines and value checks; and how hostfile.c knows them.
  *
  * Private to hostfile*.c. Owns nothing but the caller's error buffer. Every function that fails has
  * written the whole error line; callers pass the code up unchanged.
@@ -54,9 +54,13 @@ int pxd_value_files(const struct pxd_text *t, struct pxd_mark at, const char *v,
 /* pxd_key_nearest: the known key with the least edit distance to key; *distance may be NULL. */
 const char *pxd_key_nearest(const char *key, const char *const *known, int n, int *distance);
 
-/* The readers. h is empty and gets sites, links, job, deadline; pxd_hosts_finish does the rest. */
-int pxd_hosts_read_yaml(const struct pxd_text *t, struct pxd_hosts *h);
-int pxd_hosts_read_classic(const struct pxd_text *t, struct pxd_hosts *h);
+/* A form of hostfile. mine: does the text look like it? (NULL: what is no other form.) read: h is empty and gets sites, links, job,
+ * deadline; pxd_hosts_give does the rest. */
+struct pxd_hostform {
+	bool (*mine)(const char *text, size_t len);
+	int (*read)(const struct pxd_text *t, struct pxd_hosts *h);
+};
+extern const struct pxd_hostform pxd_hostform_yaml, pxd_hostform_classic;
 /* pxd_hosts_add: one more site, zeroed, at the end of h->sites; NULL when out of memory. */
 struct pxd_site *pxd_hosts_add(struct pxd_hosts *h);
 /* pxd_hosts_link_text: "streams: 4, compress: none" as (further) keys of the default link. */
@@ -67,5 +71,7 @@ int pxd_hosts_links_default(const struct pxd_text *t, struct pxd_hosts *h);
 void pxd_link_opts_fini(struct pxd_link_opts *o);
 /* pxd_hosts_finish: defaults, base ranks, job id, and all checks that need more than one value. */
 int pxd_hosts_finish(const struct pxd_text *t, struct pxd_hosts *h);
+/* pxd_hosts_give: h has been read with result rc: finish it and give it to *out, or free it. Its result. */
+int pxd_hosts_give(const struct pxd_text *t, struct pxd_hosts *h, int rc, struct pxd_hosts **out);
 
 #endif

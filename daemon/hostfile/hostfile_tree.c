@@ -13,10 +13,10 @@ struct reader {
 	yaml_parser_t parser;
 };
 
-void pxd_tree_free(struct pxd_node *n)
+void pxd_tree_free(struct pxd_tree *n)
 {
 	while (n) {
-		struct pxd_node *next = n->next;
+		struct pxd_tree *next = n->next;
 
 		pxd_tree_free(n->child); /* no deeper than PXD_TREE_DEPTH */
 		free(n->text);
@@ -62,9 +62,9 @@ static int event_next(struct reader *r, yaml_event_t *e)
 	return yaml_parser_parse(&r->parser, e) ? 0 : yaml_failed(r);
 }
 
-static int node_new(struct reader *r, const yaml_event_t *e, struct pxd_node **out)
+static int node_new(struct reader *r, const yaml_event_t *e, struct pxd_tree **out)
 {
-	struct pxd_node *n = calloc(1, sizeof *n);
+	struct pxd_tree *n = calloc(1, sizeof *n);
 	const yaml_char_t *anchor = NULL;
 
 	if (!n)
@@ -106,14 +106,14 @@ static int node_new(struct reader *r, const yaml_event_t *e, struct pxd_node **o
 }
 
 /* tree_read: the whole document; *root NULL when the text has none. On failure *root holds what was read. */
-static int tree_read(struct reader *r, struct pxd_node **root)
+static int tree_read(struct reader *r, struct pxd_tree **root)
 {
-	struct pxd_node *open[PXD_TREE_DEPTH];
+	struct pxd_tree *open[PXD_TREE_DEPTH];
 	int depth = 0, documents = 0, rc;
 	bool more = true;
 
 	while (more) {
-		struct pxd_node *n = NULL;
+		struct pxd_tree *n = NULL;
 		yaml_event_t e;
 
 		rc = event_next(r, &e);
@@ -153,7 +153,7 @@ static int tree_read(struct reader *r, struct pxd_node **root)
 		if (depth == 0) {
 			*root = n;
 		} else {
-			struct pxd_node *up = open[depth - 1];
+			struct pxd_tree *up = open[depth - 1];
 
 			if (up->last)
 				up->last->next = n;
@@ -171,10 +171,10 @@ static int tree_read(struct reader *r, struct pxd_node **root)
 	return 0;
 }
 
-int pxd_tree_read(const struct pxd_text *t, struct pxd_node **root)
+int pxd_tree_read(const struct pxd_text *t, struct pxd_tree **root)
 {
 	struct reader r = { .t = t };
-	struct pxd_node *n = NULL;
+	struct pxd_tree *n = NULL;
 	int rc;
 
 	if (!yaml_parser_initialize(&r.parser))
@@ -191,28 +191,28 @@ int pxd_tree_read(const struct pxd_text *t, struct pxd_node **root)
 	return 0;
 }
 
-bool pxd_node_is_null(const struct pxd_node *n)
+bool pxd_tree_is_null(const struct pxd_tree *n)
 {
 	return n->kind == PXD_SCALAR && n->plain &&
 	       (!*n->text || strcmp(n->text, "~") == 0 || strcmp(n->text, "null") == 0);
 }
 
-/* pxd_node_show: what was found, for messages. */
-const char *pxd_node_show(const struct pxd_node *n, char buf[PXD_SHOW])
+/* pxd_tree_show: what was found, for messages. */
+const char *pxd_tree_show(const struct pxd_tree *n, char buf[PXD_SHOW])
 {
 	if (n->kind == PXD_SEQUENCE)
 		return "a list";
 	if (n->kind == PXD_MAPPING)
 		return "a mapping";
-	return pxd_node_is_null(n) ? "nothing" : pxd_text_show(n->text, buf);
+	return pxd_tree_is_null(n) ? "nothing" : pxd_text_show(n->text, buf);
 }
 
-int pxd_node_expect(
-	const struct pxd_text *t, const struct pxd_node *n, enum pxd_kind kind, const char *expected)
+int pxd_tree_expect(
+	const struct pxd_text *t, const struct pxd_tree *n, enum pxd_kind kind, const char *expected)
 {
 	char show[PXD_SHOW];
 
-	if (n->kind == kind && !(kind == PXD_SCALAR && pxd_node_is_null(n)))
+	if (n->kind == kind && !(kind == PXD_SCALAR && pxd_tree_is_null(n)))
 		return 0;
-	return pxd_text_fail(t, n->at, expected, "%s", pxd_node_show(n, show));
+	return pxd_text_fail(t, n->at, expected, "%s", pxd_tree_show(n, show));
 }

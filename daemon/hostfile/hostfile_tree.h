@@ -14,25 +14,25 @@
 
 enum pxd_kind { PXD_SCALAR, PXD_SEQUENCE, PXD_MAPPING };
 
-/* A node. Children of a mapping alternate: key, value. They form a list through next. */
-struct pxd_node {
+/* One value. Children of a mapping alternate: key, value. They form a list through next. */
+struct pxd_tree {
 	enum pxd_kind kind;
 	bool plain; /* scalar without quotes */
 	struct pxd_mark at;
 	char *text; /* of a scalar */
-	struct pxd_node *child, *last, *next;
+	struct pxd_tree *child, *last, *next;
 	int nchildren;
 };
 
 /* pxd_tree_read: *root is NULL when the text has no document. On failure the error line is written. */
-int pxd_tree_read(const struct pxd_text *t, struct pxd_node **root);
-void pxd_tree_free(struct pxd_node *n);
+int pxd_tree_read(const struct pxd_text *t, struct pxd_tree **root);
+void pxd_tree_free(struct pxd_tree *n);
 
-bool pxd_node_is_null(const struct pxd_node *n); /* nothing, ~ or null */
-/* pxd_node_show: what was found, for messages. */
-const char *pxd_node_show(const struct pxd_node *n, char buf[PXD_SHOW]);
-/* pxd_node_expect: 0 when n is of this kind (and no null), else the error line with `expected`. */
-int pxd_node_expect(
-	const struct pxd_text *t, const struct pxd_node *n, enum pxd_kind kind, const char *expected);
+bool pxd_tree_is_null(const struct pxd_tree *n); /* nothing, ~ or null */
+/* pxd_tree_show: what was found, for messages. */
+const char *pxd_tree_show(const struct pxd_tree *n, char buf[PXD_SHOW]);
+/* pxd_tree_expect: 0 when n is of this kind (and no null), else the error line with `expected`. */
+int pxd_tree_expect(
+	const struct pxd_text *t, const struct pxd_tree *n, enum pxd_kind kind, const char *expected);
 
 #endif

@@ -9,39 +9,39 @@
 #include "hostfile_keys.h"
 
 /* Keys of a site. */
-static int site_name(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int site_name(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	struct pxd_site *s = object;
-	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, "the name of the site");
+	int rc = pxd_tree_expect(r->t, v, PXD_SCALAR, "the name of the site");
 
 	s->at = v->at;
 	return rc < 0 ? rc : pxd_value_name(r->t, v->at, v->text, &s->name);
 }
 
-static int site_host(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int site_host(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	struct pxd_site *s = object;
-	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, "a host name or an IP address");
+	int rc = pxd_tree_expect(r->t, v, PXD_SCALAR, "a host name or an IP address");
 
 	s->has_host = true;
 	return rc < 0 ? rc : pxd_value_host(r->t, v->at, v->text, &s->host);
 }
 
-static int site_port(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int site_port(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	struct pxd_site *s = object;
-	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, "a port number from 1 to 65535, or 0 for any free one");
+	int rc = pxd_tree_expect(r->t, v, PXD_SCALAR, "a port number from 1 to 65535, or 0 for any free one");
 
 	s->has_port = true;
 	s->at_port = v->at;
 	return rc < 0 ? rc : pxd_value_port(r->t, v->at, v->text, &s->port);
 }
 
-static int site_bind(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int site_bind(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	struct pxd_site *s = object;
 	int port = -1,
-	    rc = pxd_node_expect(r->t, v, PXD_SCALAR, "host:port, [IPv6 address]:port, or a host alone");
+	    rc = pxd_tree_expect(r->t, v, PXD_SCALAR, "host:port, [IPv6 address]:port, or a host alone");
 
 	if (rc < 0)
 		return rc;
@@ -56,12 +56,12 @@ static int site_bind(struct pxd_reader *r, const struct pxd_node *v, void *objec
 	return 0;
 }
 
-static int site_listen(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int site_listen(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	static const char expected[] = "yes or no";
 	struct pxd_site *s = object;
 	char show[PXD_SHOW];
-	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, expected);
+	int rc = pxd_tree_expect(r->t, v, PXD_SCALAR, expected);
 
 	if (rc < 0)
 		return rc;
@@ -72,31 +72,31 @@ static int site_listen(struct pxd_reader *r, const struct pxd_node *v, void *obj
 	return 0;
 }
 
-static int site_buffer(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int site_buffer(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	struct pxd_site *s = object;
-	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, "a size such as 256MiB");
+	int rc = pxd_tree_expect(r->t, v, PXD_SCALAR, "a size such as 256MiB");
 
 	return rc < 0 ? rc : pxd_value_buffer(r->t, v->at, v->text, &s->buffer);
 }
 
-static int site_key(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int site_key(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	return pxd_key_line(r, v, "the path of a file", &((struct pxd_site *)object)->key);
 }
 
-static int site_ranks(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int site_ranks(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	struct pxd_site *s = object;
-	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, "a number of ranks from 1 to 16777216");
+	int rc = pxd_tree_expect(r->t, v, PXD_SCALAR, "a number of ranks from 1 to 16777216");
 
 	return rc < 0 ? rc : pxd_value_ranks(r->t, v->at, v->text, &s->ranks);
 }
 
-static int site_mpi(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int site_mpi(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	char show[PXD_SHOW];
-	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, PXD_MPI_EXPECTED);
+	int rc = pxd_tree_expect(r->t, v, PXD_SCALAR, PXD_MPI_EXPECTED);
 
 	if (rc < 0)
 		return rc;
@@ -106,12 +106,12 @@ static int site_mpi(struct pxd_reader *r, const struct pxd_node *v, void *object
 	return rc < 0 ? pxd_text_nomem(r->t) : 0;
 }
 
-static int site_daemons(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int site_daemons(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	static const char expected[] = "last or first";
 	struct pxd_site *s = object;
 	char show[PXD_SHOW];
-	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, expected);
+	int rc = pxd_tree_expect(r->t, v, PXD_SCALAR, expected);
 
 	if (rc < 0)
 		return rc;
@@ -121,20 +121,20 @@ static int site_daemons(struct pxd_reader *r, const struct pxd_node *v, void *ob
 	return 0;
 }
 
-static int site_exe(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int site_exe(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	struct pxd_site *s = object;
 
 	return pxd_keyed_text(r, v, "the path of a program", &s->exe);
 }
 
-static int site_prefix(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int site_prefix(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	return pxd_keyed_text(
 		r, v, "the directory in which PACX is installed", &((struct pxd_site *)object)->prefix);
 }
 
-static int site_start(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int site_start(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	struct pxd_site *s = object;
 
@@ -146,11 +146,11 @@ static int site_start(struct pxd_reader *r, const struct pxd_node *v, void *obje
 	return pxd_keyed_text(r, v, "a start command, or manual", &s->start);
 }
 
-static int site_args(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int site_args(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	static const char expected[] = "a list of arguments such as [-n, 10]";
 	struct pxd_site *s = object;
-	int rc = pxd_node_expect(r->t, v, PXD_SEQUENCE, expected);
+	int rc = pxd_tree_expect(r->t, v, PXD_SEQUENCE, expected);
 
 	if (rc < 0)
 		return rc;
@@ -158,11 +158,11 @@ static int site_args(struct pxd_reader *r, const struct pxd_node *v, void *objec
 	s->args = calloc((size_t)v->nchildren + 1, sizeof *s->args);
 	if (!s->args)
 		return pxd_text_nomem(r->t);
-	for (const struct pxd_node *a = v->child; a; a = a->next) {
+	for (const struct pxd_tree *a = v->child; a; a = a->next) {
 		char show[PXD_SHOW];
 
 		if (a->kind != PXD_SCALAR)
-			return pxd_text_fail(r->t, a->at, "an argument", "%s", pxd_node_show(a, show));
+			return pxd_text_fail(r->t, a->at, "an argument", "%s", pxd_tree_show(a, show));
 		s->args[s->nargs] = strdup(a->text);
 		if (!s->args[s->nargs])
 			return pxd_text_nomem(r->t);
@@ -184,23 +184,23 @@ static bool env_reserved(const char *name)
 	return false;
 }
 
-static int site_env(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int site_env(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	struct pxd_site *s = object;
 	char show[PXD_SHOW];
-	int rc = pxd_node_expect(r->t, v, PXD_MAPPING, "a mapping such as {OMP_NUM_THREADS: 1}");
+	int rc = pxd_tree_expect(r->t, v, PXD_MAPPING, "a mapping such as {OMP_NUM_THREADS: 1}");
 
 	if (rc < 0)
 		return rc;
 	s->env = calloc((size_t)v->nchildren / 2 + 1, sizeof *s->env);
 	if (!s->env)
 		return pxd_text_nomem(r->t);
-	for (const struct pxd_node *k = v->child; k; k = k->next->next) {
+	for (const struct pxd_tree *k = v->child; k; k = k->next->next) {
 		static const char expected[] = "the name of an environment variable";
 		const char *first = "0123456789";
 		struct pxd_env *e = &s->env[s->nenv];
 
-		rc = pxd_node_expect(r->t, k, PXD_SCALAR, expected);
+		rc = pxd_tree_expect(r->t, k, PXD_SCALAR, expected);
 		if (rc < 0)
 			return rc;
 		if (!*k->text || strchr(first, k->text[0]) ||
@@ -216,7 +216,7 @@ static int site_env(struct pxd_reader *r, const struct pxd_node *v, void *object
 					"the variable '%s' a second time", k->text);
 		if (k->next->kind != PXD_SCALAR)
 			return pxd_text_fail(r->t, k->next->at, "the value of an environment variable", "%s",
-				pxd_node_show(k->next, show));
+				pxd_tree_show(k->next, show));
 		e->name = strdup(k->text);
 		e->value = strdup(k->next->text);
 		s->nenv++;
@@ -245,9 +245,9 @@ static const struct pxd_key site_keys[] = {
 	{ "prefix", false, site_prefix },
 };
 
-static int hosts_sites(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int hosts_sites(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
-	int rc = pxd_node_expect(r->t, v, PXD_SEQUENCE, "a list of sites");
+	int rc = pxd_tree_expect(r->t, v, PXD_SEQUENCE, "a list of sites");
 
 	(void)object;
 	if (rc < 0)
@@ -256,7 +256,7 @@ static int hosts_sites(struct pxd_reader *r, const struct pxd_node *v, void *obj
 		return pxd_text_fail(r->t, v->at, "at least one site", "an empty list");
 	if (v->nchildren > PXD_SITES_MAX)
 		return pxd_text_fail(r->t, v->at, "at most 4096", "%d sites", v->nchildren);
-	for (const struct pxd_node *n = v->child; n; n = n->next) {
+	for (const struct pxd_tree *n = v->child; n; n = n->next) {
 		struct pxd_site *s = pxd_hosts_add(r->h);
 
 		if (!s)
@@ -268,9 +268,9 @@ static int hosts_sites(struct pxd_reader *r, const struct pxd_node *v, void *obj
 	return 0;
 }
 
-static int deadline_start(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int deadline_start(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
-	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, "a duration such as 120s");
+	int rc = pxd_tree_expect(r->t, v, PXD_SCALAR, "a duration such as 120s");
 
 	(void)object;
 	return rc < 0 ? rc : pxd_value_duration(r->t, v->at, v->text, &r->h->deadline_start_ms);
@@ -280,13 +280,13 @@ static const struct pxd_key deadline_keys[] = {
 	{ "start", false, deadline_start },
 };
 
-static int hosts_deadlines(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int hosts_deadlines(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	return pxd_keys_read(
 		r, v, deadline_keys, sizeof deadline_keys / sizeof deadline_keys[0], "deadlines", object);
 }
 
-static int hosts_job(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int hosts_job(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	int rc;
 
@@ -302,9 +302,9 @@ static int hosts_job(struct pxd_reader *r, const struct pxd_node *v, void *objec
 	return 0;
 }
 
-static int hosts_files(struct pxd_reader *r, const struct pxd_node *v, void *object)
+static int hosts_files(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
-	int rc = pxd_node_expect(r->t, v, PXD_SCALAR, "shared, local or the name of a site");
+	int rc = pxd_tree_expect(r->t, v, PXD_SCALAR, "shared, local or the name of a site");
 
 	(void)object;
 	return rc < 0 ? rc : pxd_value_files(r->t, v->at, v->text, r->h);
@@ -319,10 +319,10 @@ static const struct pxd_key hosts_keys[] = {
 	{ "deadlines", false, hosts_deadlines },
 };
 
-int pxd_hosts_read_yaml(const struct pxd_text *t, struct pxd_hosts *h)
+static int read_yaml(const struct pxd_text *t, struct pxd_hosts *h)
 {
 	struct pxd_reader r = { t, h };
-	struct pxd_node *root = NULL;
+	struct pxd_tree *root = NULL;
 	int rc = pxd_tree_read(t, &root);
 
 	if (rc < 0)
@@ -336,3 +336,6 @@ int pxd_hosts_read_yaml(const struct pxd_text *t, struct pxd_hosts *h)
 	pxd_tree_free(root);
 	return rc;
 }
+
+/* What is no other form is meant to be YAML. */
+const struct pxd_hostform pxd_hostform_yaml = { NULL, read_yaml };

@@ -24,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "child.h"
 #include "descend.h"
 
 #define GRACE_S     5   /* a launcher that was told to end needs a moment to end its ranks */
@@ -44,22 +45,6 @@ static bool reader_gone(int fd)
 	struct pollfd p = { .fd = fd };
 
 	return poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
-}
-
-/* command_start: fork and exec; the child dies with us. -1 on failure. */
-static pid_t command_start(char **argv, const sigset_t *mask)
-{
-	pid_t self = getpid(), pid = fork();
-
-	if (pid != 0)
-		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != self)
-		_exit(137);
-	sigprocmask(SIG_SETMASK, mask, NULL);
-	execvp(argv[0], argv);
-	fprintf(stderr, "pacxrun --guard: cannot run %s: %s\n", argv[0], strerror(errno));
-	_exit(errno == ENOENT ? 127 : 126);
 }
 
 /* key_forget: the command has the job's key; we stay as long as it runs, and need it no more. */
@@ -168,7 +153,7 @@ int pxd_guard_main(int argc, char **argv)
 		return 143;
 	if (getpgrp() != getpid()) /* below ssh or a shell: a group of our own to signal */
 		setpgid(0, 0);
-	command = command_start(argv + optind, &old);
+	command = pxd_child_start("pacxrun --guard", argv + optind, &old, -1, -1);
 	if (command < 0) {
 		fprintf(stderr, "pacxrun --guard: cannot fork: %s\n", strerror(errno));
 		return 126;

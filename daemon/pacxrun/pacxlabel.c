@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "child.h"
 #include "base/buf.h"
 
 #define LINE_MAX_HELD 65536 /* a longer line is passed on in pieces, the label only before the first */
@@ -129,27 +130,6 @@ static bool stream_read(struct stream *s)
 	return false;
 }
 
-static pid_t program_start(char **argv, const int out[2], const int err[2], const sigset_t *mask)
-{
-	pid_t self = getpid(), pid = fork();
-
-	if (pid != 0)
-		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != self)
-		_exit(137);
-	dup2(out[1], 1);
-	dup2(err[1], 2);
-	close(out[0]);
-	close(out[1]);
-	close(err[0]);
-	close(err[1]);
-	sigprocmask(SIG_SETMASK, mask, NULL);
-	execvp(argv[0], argv);
-	fprintf(stderr, "pacxlabel: cannot run %s: %s\n", argv[0], strerror(errno));
-	_exit(errno == ENOENT ? 127 : 126);
-}
-
 static int end_like(int status)
 {
 	if (WIFSIGNALED(status)) {
@@ -204,7 +184,7 @@ static int label_run(char **argv)
 		fprintf(stderr, "pacxlabel: %s\n", strerror(errno));
 		return 126;
 	}
-	program = program_start(argv, out, err, &old);
+	program = pxd_child_start("pacxlabel", argv, &old, out[1], err[1]);
 	if (program < 0) {
 		fprintf(stderr, "pacxlabel: cannot fork: %s\n", strerror(errno));
 		return 126;

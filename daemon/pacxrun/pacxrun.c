@@ -263,12 +263,7 @@ static int hosts_from_counts(const struct options *o, struct pxd_hosts **out, ch
 	rc = o->files ? pxd_value_files(&t, (struct pxd_mark){ 0, 0 }, o->files, h) : 0;
 	if (rc >= 0)
 		rc = counts_options(h, o, why, cap);
-	if (rc >= 0)
-		rc = pxd_hosts_finish(&t, h);
-	if (rc < 0)
-		goto fail;
-	*out = h;
-	return 0;
+	return pxd_hosts_give(&t, h, rc, out);
 fail:
 	pxd_hosts_free(h);
 	return rc;

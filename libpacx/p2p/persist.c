@@ -32,37 +32,19 @@ static bool local(const struct px_comm *c, int peer)
 	return peer >= 0 && peer < c->size && c->lrank_of[peer] >= 0;
 }
 
-int px_Send_init(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c,
-	MPI_Request *req)
-{
-	if (local(c, dst))
-		return PX_N(Send_init, buf, count, t, c->lrank_of[dst], tag, c->native, req);
-	return init(buf, count, t, dst, tag, c, PX_SEND, PX_STANDARD, req);
-}
-
-int px_Bsend_init(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c,
-	MPI_Request *req)
-{
-	if (local(c, dst))
-		return PX_N(Bsend_init, buf, count, t, c->lrank_of[dst], tag, c->native, req);
-	return init(buf, count, t, dst, tag, c, PX_SEND, PX_BUFFERED, req);
-}
-
-int px_Ssend_init(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c,
-	MPI_Request *req)
-{
-	if (local(c, dst))
-		return PX_N(Ssend_init, buf, count, t, c->lrank_of[dst], tag, c->native, req);
-	return init(buf, count, t, dst, tag, c, PX_SEND, PX_SYNCHRONOUS, req);
-}
-
-int px_Rsend_init(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c,
-	MPI_Request *req)
-{
-	if (local(c, dst))
-		return PX_N(Rsend_init, buf, count, t, c->lrank_of[dst], tag, c->native, req);
-	return init(buf, count, t, dst, tag, c, PX_SEND, PX_READY, req);
-}
+/* The four modes of a send that is started again and again. */
+#define SEND_INIT(name, mode)                                                                                \
+	int px_##name(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, struct px_comm *c, \
+		MPI_Request *req)                                                                            \
+	{                                                                                                    \
+		if (local(c, dst))                                                                           \
+			return PX_N(name, buf, count, t, c->lrank_of[dst], tag, c->native, req);             \
+		return init(buf, count, t, dst, tag, c, PX_SEND, mode, req);                                 \
+	}
+SEND_INIT(Send_init, PX_STANDARD)
+SEND_INIT(Bsend_init, PX_BUFFERED)
+SEND_INIT(Ssend_init, PX_SYNCHRONOUS)
+SEND_INIT(Rsend_init, PX_READY)
 
 int px_Recv_init(
 	void *buf, MPI_Count count, MPI_Datatype t, int src, int tag, struct px_comm *c, MPI_Request *req)

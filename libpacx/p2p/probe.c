@@ -63,7 +63,38 @@ static void translate(struct px_comm *c, MPI_Status *status)
 		status->MPI_SOURCE = c->rank_of_local[status->MPI_SOURCE];
 }
 
-int px_Iprobe(int src, int tag, struct px_comm *c, int *flag, MPI_Status *status)
+/* A native message handle that nothing else uses. */
+static int token_new(MPI_Message *message, MPI_Request *req)
+{
+	int flag = 0, rc;
+
+	if (token_comm == MPI_COMM_NULL && (rc = px_n.Comm_dup(MPI_COMM_SELF, &token_comm)) != MPI_SUCCESS)
+		return rc;
+	rc = px_n.Isend(NULL, 0, MPI_BYTE, 0, 0, token_comm, req);
+	while (rc == MPI_SUCCESS && !flag)
+		rc = px_n.Improbe(0, 0, token_comm, &flag, message, MPI_STATUS_IGNORE);
+	return rc;
+}
+
+/* *message, of another site (then it gets a handle) or of this one, can be received on c. MPI error code, raised. */
+static int hold(struct px_comm *c, int src, int tag, bool remote, MPI_Message *message)
+{
+	struct held *h = malloc(sizeof *h);
+
+	if (!h || (!messages && !(messages = px_map_new())) ||
+		(remote && token_new(message, &h->token) != MPI_SUCCESS) ||
+		px_map_put(messages, message_key(*message), h) < 0) {
+		free(h);
+		return px_raise_memory(c);
+	}
+	h->c = c;
+	h->u = remote ? px_match_find(&c->p2p, src, tag, true) : NULL;
+	px_comm_hold(c); /* the receive needs it to translate the source */
+	return MPI_SUCCESS;
+}
+
+/* Look once; message NULL: leave it where it is. */
+static int look(int src, int tag, struct px_comm *c, int *flag, MPI_Message *message, MPI_Status *status)
 {
 	int rc = px_check_args(c, 0, MPI_BYTE, src, tag, true);
 	struct px_msg *u;
@@ -72,12 +103,18 @@ int px_Iprobe(int src, int tag, struct px_comm *c, int *flag, MPI_Status *status
 		return rc;
 	if (src == MPI_PROC_NULL) {
 		*flag = 1;
+		if (message)
+			*message = MPI_MESSAGE_NO_PROC;
 		no_proc(status);
 		return MPI_SUCCESS;
 	}
 	px_progress();
 	u = remote_too(c, src) ? px_match_find(&c->p2p, src, tag, false) : NULL;
 	if (u) {
+		if (message)
+			rc = hold(c, src, tag, true, message);
+		if (rc != MPI_SUCCESS)
+			return rc;
 		*flag = 1;
 		fill_status(status, u);
 		return MPI_SUCCESS;
@@ -85,10 +122,17 @@ int px_Iprobe(int src, int tag, struct px_comm *c, int *flag, MPI_Status *status
 	*flag = 0;
 	if (native_source(c, src) == -3)
 		return MPI_SUCCESS;
-	rc = px_n.Iprobe(native_source(c, src), tag, c->native, flag, status);
-	if (rc == MPI_SUCCESS && *flag)
-		translate(c, status);
-	return rc;
+	rc = message ? px_n.Improbe(native_source(c, src), tag, c->native, flag, message, status)
+		     : px_n.Iprobe(native_source(c, src), tag, c->native, flag, status);
+	if (rc != MPI_SUCCESS || !*flag)
+		return rc;
+	translate(c, status);
+	return message ? hold(c, src, tag, false, message) : MPI_SUCCESS;
+}
+
+int px_Iprobe(int src, int tag, struct px_comm *c, int *flag, MPI_Status *status)
+{
+	return look(src, tag, c, flag, NULL, status);
 }
 
 int px_Probe(int src, int tag, struct px_comm *c, MPI_Status *status)
@@ -113,69 +157,9 @@ int px_Probe(int src, int tag, struct px_comm *c, MPI_Status *status)
 	return rc;
 }
 
-/* A native message handle that nothing else uses. */
-static int token_new(MPI_Message *message, MPI_Request *req)
-{
-	int flag = 0, rc;
-
-	if (token_comm == MPI_COMM_NULL && (rc = px_n.Comm_dup(MPI_COMM_SELF, &token_comm)) != MPI_SUCCESS)
-		return rc;
-	rc = px_n.Isend(NULL, 0, MPI_BYTE, 0, 0, token_comm, req);
-	while (rc == MPI_SUCCESS && !flag)
-		rc = px_n.Improbe(0, 0, token_comm, &flag, message, MPI_STATUS_IGNORE);
-	return rc;
-}
-
 int px_Improbe(int src, int tag, struct px_comm *c, int *flag, MPI_Message *message, MPI_Status *status)
 {
-	int rc = px_check_args(c, 0, MPI_BYTE, src, tag, true);
-	struct px_msg *u;
-
-	if (rc != MPI_SUCCESS)
-		return rc;
-	if (src == MPI_PROC_NULL) {
-		*flag = 1;
-		*message = MPI_MESSAGE_NO_PROC;
-		no_proc(status);
-		return MPI_SUCCESS;
-	}
-	px_progress();
-	u = remote_too(c, src) ? px_match_find(&c->p2p, src, tag, false) : NULL;
-	if (u) {
-		struct held *h = malloc(sizeof *h);
-
-		if (!h || (!messages && !(messages = px_map_new())) ||
-			token_new(message, &h->token) != MPI_SUCCESS ||
-			px_map_put(messages, message_key(*message), h) < 0) {
-			free(h);
-			return px_raise_memory(c);
-		}
-		h->c = c;
-		h->u = px_match_find(&c->p2p, src, tag, true);
-		px_comm_hold(c);
-		*flag = 1;
-		fill_status(status, u);
-		return MPI_SUCCESS;
-	}
-	*flag = 0;
-	if (native_source(c, src) == -3)
-		return MPI_SUCCESS;
-	rc = px_n.Improbe(native_source(c, src), tag, c->native, flag, message, status);
-	if (rc == MPI_SUCCESS && *flag) {
-		/* The receive will need the communicator to translate the source. */
-		struct held *h = malloc(sizeof *h);
-
-		translate(c, status);
-		if (!h || (!messages && !(messages = px_map_new())) ||
-			px_map_put(messages, message_key(*message), h) < 0) {
-			free(h);
-			return px_raise_memory(c);
-		}
-		h->c = c;
-		h->u = NULL;
-		px_comm_hold(c);
-	}
-	return rc;
+	return look(src, tag, c, flag, message, status);
 }
 
 int px_Mprobe(int src, int tag, struct px_comm *c, MPI_Message *message, MPI_Status *status)
