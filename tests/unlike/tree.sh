@@ -10,7 +10,7 @@ DIR=$(mkdir -p "$1" && cd "$1" && pwd)
 ARCH=$2
 TREE=$DIR/$ARCH
 BIN=$DIR/bin-$ARCH
-STAMP=$TREE/.made-2
+STAMP=$TREE/.made-3
 
 skip() {
 	echo "unlike: $ARCH: skipped: $*"
@@ -20,7 +20,7 @@ skip() {
 [ -e "$STAMP" ] && exit 0
 GCCV=$(gcc -dumpversion | cut -d. -f1)
 packages="libc6 libc6-dev linux-libc-dev libcrypt1 libgcc-s1 libstdc++6 libgfortran5 libudev1 libhwloc15 libmpich12 libmpich-dev
-	zlib1g zlib1g-dev libuv1 libuv1-dev libyaml-0-2 libyaml-dev libssl3 libssl-dev liblz4-1 liblz4-dev libzstd1 libzstd-dev"
+	zlib1g zlib1g-dev libuv1 libuv1-dev libyaml-0-2 libyaml-dev libssl3 libssl-dev liblz4-1 liblz4-dev libzstd1 libzstd-dev libzfp1 libzfp-dev libgomp1"
 case $ARCH in
 i386)
 	[ "$(uname -m)" = x86_64 ] || skip "only on x86-64"
