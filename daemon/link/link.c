@@ -431,6 +431,7 @@ void pxd_path_linked(struct pxd_path *l, int stream, struct pxd_conn *c, const s
 		l->stream[i]->dial.was_up = true;
 	if (!l->ever_up) {
 		l->ever_up = true;
+		l->little = !h->repr.big_endian && !l->d->hello.repr.big_endian;
 		l->up(l->owner, l, h);
 	}
 	stream_flush(s);

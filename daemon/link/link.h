@@ -102,6 +102,7 @@ struct pxd_path {
 	size_t retain; /* memory for frames that are not acknowledged */
 	uv_timer_t tick;
 	bool ever_up, bye_wanted, closed;
+	bool little;    /* both sites are little endian */
 	int byes;       /* put: 2 = the reader has everything, and shall know that we know */
 	bool bye_doubt; /* the connection was lost behind the last of them */
 	/* Frames from the reader: CREDIT, PULL. */

@@ -16,6 +16,9 @@
 #include "endian.h"
 #include "err.h"
 
+/* zfp's stream is one of words in the byte order of the machine. */
+#define HOST_BIG (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
+
 #define HEAD  4
 #define SLACK 64 /* bytes: zfp reads whole words */
 
@@ -110,7 +113,7 @@ size_t pxd_lossy_pack(double bound, unsigned elem, const uint8_t *in, size_t n, 
 	int exponent;
 	size_t m = 0;
 
-	if ((elem != 4 && elem != 8) || n == 0 || n % elem != 0 || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
+	if (HOST_BIG || (elem != 4 && elem != 8) || n == 0 || n % elem != 0)
 		return 0;
 	most = largest(elem, in, n);
 	bound = bound < 0 ? -bound * most : bound;
@@ -133,30 +136,12 @@ size_t pxd_lossy_pack(double bound, unsigned elem, const uint8_t *in, size_t n, 
 	return m > 0 && kept(bound, elem, in, n, out, m) ? m : 0;
 }
 
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-static void to_little(unsigned elem, uint8_t *data, size_t n)
-{
-	for (size_t i = 0; i < n; i += elem)
-		for (unsigned k = 0; k < elem / 2; k++) {
-			uint8_t b = data[i + k];
-
-			data[i + k] = data[i + elem - 1 - k];
-			data[i + elem - 1 - k] = b;
-		}
-}
-#else
-static void to_little(unsigned elem, uint8_t *data, size_t n)
-{
-	(void)elem, (void)data, (void)n;
-}
-#endif
-
 int pxd_lossy_unpack(unsigned elem, const uint8_t *in, size_t n, uint8_t *out, size_t want)
 {
 	struct coder c;
 	int exponent, rc = PX_EPROTO;
 
-	if ((elem != 4 && elem != 8) || want == 0 || want % elem != 0 || n <= HEAD || n >= want ||
+	if (HOST_BIG || (elem != 4 && elem != 8) || want == 0 || want % elem != 0 || n <= HEAD || n >= want ||
 		in[0] != elem || in[1] != 0)
 		return PX_EPROTO;
 	exponent = (int16_t)px_get16(in + 2);
@@ -170,7 +155,5 @@ int pxd_lossy_unpack(unsigned elem, const uint8_t *in, size_t n, uint8_t *out, s
 			rc = PX_OK;
 	}
 	coder_close(&c);
-	if (rc == PX_OK)
-		to_little(elem, out, want);
 	return rc;
 }

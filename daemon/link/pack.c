@@ -197,7 +197,8 @@ static double bound_of(const struct pxd_path *l, const struct px_frame *f)
 	double bound;
 
 	memcpy(&bound, &f->seq, sizeof bound);
-	if (!l->choose || (l->opts->compress == PXD_COMPRESS_AUTO && !(l->rate > 0 && l->rate < THIN)))
+	if (!l->choose || !l->little ||
+		(l->opts->compress == PXD_COMPRESS_AUTO && !(l->rate > 0 && l->rate < THIN)))
 		return 0;
 	return bound;
 }
