@@ -205,6 +205,7 @@ void px_coll_allreduce(
 			if (p == c->self)
 				continue;
 			px_sched_send(s, f->part[c->self], count, t, c->part[p].ranks[0]);
+			px_sched_after(s, PX_AT_ONCE, -1);
 			px_sched_recv(s, f->part[p], count, t, c->part[p].ranks[0]);
 		}
 		px_sched_round(s);

@@ -116,6 +116,7 @@ static void leader(
 		x->part[p] = px_sched_temp_typed(s, x->count, t);
 		px_sched_send(s, o->by_site + b->site[p] * extent, b->site[p + 1] - b->site[p], t,
 			c->part[p].ranks[0]);
+		px_sched_after(s, PX_AT_ONCE, -1);
 		px_sched_recv(s, x->part[p], x->count, t, c->part[p].ranks[0]);
 	}
 	px_sched_round(s);

@@ -89,7 +89,8 @@ struct px_sched;
 struct px_sched *px_sched_new(struct px_comm *c, enum px_coll op);
 void px_sched_round(struct px_sched *s);
 /* px_sched_after: the next step waits for steps a and b (numbers as px_sched_send and the like return them, -1 = none) and for no others.
- * PX_AT_ONCE, -1: for none at all. */
+ * PX_AT_ONCE, -1: for none at all: a receive whose
+ * buffer is free from the start, and before which no other receive from the same rank is added. */
 #define PX_AT_ONCE (-2)
 void px_sched_after(struct px_sched *s, int a, int b);
 int px_sched_send(struct px_sched *s, const void *buf, MPI_Count count, MPI_Datatype t, int dst);
