@@ -418,11 +418,8 @@ static void in_report(struct pxd *d)
 {
 	struct in *in = d->state;
 	const char *self = pxd_site_name(&d->node, d->node.self);
-	char role[16] = "in"; /* of gateways but the first: with its number */
 	struct px_buf b = { 0 };
 
-	if (d->node.gateway > 0)
-		snprintf(role, sizeof role, "in%d", d->node.gateway);
 	pxd_stats_add(&b, "{\"links_in\":[");
 	for (int i = 0; i < in->npaths; i++) {
 		const struct pxd_counters *c = &in->path[i]->count;
@@ -448,9 +445,7 @@ static void in_report(struct pxd *d)
 		pxd_stats_add(&b, "}");
 	}
 	pxd_stats_add(&b, "]}");
-	if (pxd_stats_send(STDOUT_FILENO, self, role, "stats", (char *)px_buf_data(&b), px_buf_len(&b)) < 0)
-		px_log(PX_LOG_WARN, "the statistics could not be written to standard output");
-	px_buf_fini(&b);
+	pxd_stats_report(&d->node, "in", &b);
 }
 
 const struct pxd_role pxd_role_in = { in_open, in_poll, in_done, in_pending, in_close, in_report, in_farewell,

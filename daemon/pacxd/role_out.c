@@ -558,12 +558,9 @@ static void out_report(struct pxd *d)
 {
 	struct out *o = d->state;
 	const char *self = pxd_site_name(&d->node, d->node.self);
-	char role[16] = "out"; /* of gateways but the first: with its number */
 	struct px_buf b = { 0 };
 	bool first = true;
 
-	if (d->node.gateway > 0)
-		snprintf(role, sizeof role, "out%d", d->node.gateway);
 	pxd_stats_add(&b, "{\"links\":[");
 	for (int i = 0; i < d->node.hosts->nsites; i++) {
 		const struct pxd_path *p = &o->path[i];
@@ -594,9 +591,7 @@ static void out_report(struct pxd *d)
 	px_buf_append(
 		&b, o->collectives ? o->collectives : "{}", o->collectives ? strlen(o->collectives) : 2);
 	pxd_stats_add(&b, "}");
-	if (pxd_stats_send(STDOUT_FILENO, self, role, "stats", (char *)px_buf_data(&b), px_buf_len(&b)) < 0)
-		px_log(PX_LOG_WARN, "the statistics could not be written to standard output");
-	px_buf_fini(&b);
+	pxd_stats_report(&d->node, "out", &b);
 }
 
 const struct pxd_role pxd_role_out = { out_open, out_poll, out_done, out_pending, out_close, out_report,

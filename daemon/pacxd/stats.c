@@ -145,3 +145,16 @@ void pxd_stats_link(struct px_buf *b, const struct pxd_node *d, int from, int to
 	pxd_stats_codecs(b, c);
 	pxd_stats_add(b, "}");
 }
+
+void pxd_stats_report(const struct pxd_node *d, const char *role, struct px_buf *b)
+{
+	char name[16]; /* of gateways but the first: with its number */
+
+	snprintf(name, sizeof name, "%s", role);
+	if (d->gateway > 0)
+		snprintf(name, sizeof name, "%s%d", role, d->gateway);
+	if (pxd_stats_send(STDOUT_FILENO, pxd_site_name(d, d->self), name, "stats", (char *)px_buf_data(b),
+		    px_buf_len(b)) < 0)
+		px_log(PX_LOG_WARN, "the statistics could not be written to standard output");
+	px_buf_fini(b);
+}

@@ -26,4 +26,7 @@ void pxd_stats_link(struct px_buf *b, const struct pxd_node *d, int from, int to
 /* pxd_stats_send: write the report json[0..n). 0 or PX_EIO, PX_EINVAL (name too long). */
 int pxd_stats_send(int fd, const char *site, const char *role, const char *kind, const char *json, size_t n);
 
+/* pxd_stats_report: send the statistics of this daemon to standard output, and free them. */
+void pxd_stats_report(const struct pxd_node *d, const char *role, struct px_buf *b);
+
 #endif
