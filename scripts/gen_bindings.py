@@ -235,6 +235,15 @@ def vector_kind(f, p):
     return "PX_VECTOR_ROOT, root" if any(q.name == "root" for q in f.params) else "PX_VECTOR_ALL"
 
 
+NULLS = {"MPI_Comm *": "MPI_COMM_NULL", "MPI_Win *": "MPI_WIN_NULL", "MPI_File *": "MPI_FILE_NULL", "MPI_Request *": "MPI_REQUEST_NULL",
+         "MPI_Group *": "MPI_GROUP_NULL"}
+
+
+def null_outputs(f):
+    """What a call that makes something has given before it has made it, and when it fails."""
+    return [f"*{p.name} = {NULLS[p.type]};" for p in f.params if p.type in NULLS and not p.array]
+
+
 def call_body(f, small, opts):
     """Statements that call px_<Name> from f, whose int form is small; c or n is set."""
     pre, post, args = [], [], []
@@ -256,6 +265,7 @@ def call_body(f, small, opts):
         else:
             args.append(p.name)
     lock = "nolock" not in opts
+    nulls = null_outputs(f) if "c" in args else []
     call = f"px_{stem(small.name)}({', '.join(args)})"
     out = []
     if "c" in args and "inter" in opts:
@@ -263,14 +273,14 @@ def call_body(f, small, opts):
     elif "c" in args and "either" not in opts:
         call = f'c->inter ? px_not_inter(c) : {call}'
     if pre:
-        out += [f"int *{n}_ = {e};" for n, e in pre] + [""]
+        out += [f"int *{n}_ = {e};" for n, e in pre] + ["", *nulls]
         out += ["if (rc != MPI_SUCCESS) {", f'\trc = px_unsupported(c, "{symbol_name(f.name)} with counts or displacements beyond INT_MAX");',
                 "} else {", f'\tconst char *outer = px_begin("{symbol_name(f.name)}");', "", f"\trc = {call};", "\tpx_end(outer);", "}"]
         out += [f"free({n}_);" for n, _ in pre] + ["return rc;"]
         return out
     if not lock:
         return [f"return {call};"]
-    return [f'outer = px_begin("{symbol_name(f.name)}");', f"rc = {call};", "px_end(outer);", "return rc;"]
+    return [*nulls, f'outer = px_begin("{symbol_name(f.name)}");', f"rc = {call};", "px_end(outer);", "return rc;"]
 
 
 def native_call(f, mapped=True):
@@ -301,7 +311,7 @@ def trampoline(f, funcs, cls, opts):
             b += ["if (comm != native) {", f"\tint rc = {native_call(f, False)};", "", "\tif (rc != MPI_SUCCESS)", "\t\treturn rc;", "}"]
         b += [f"return {native_call(f)};"]
     elif cls == "refused" and not comms:
-        b = ["if (!px_spanning())" if "world" in opts else "if (!px_active)", f"\treturn {native_call(f)};", *void, f'return px_unsupported(NULL, "{symbol_name(f.name)}");']
+        b = ["if (!px_spanning())" if "world" in opts else "if (!px_active)", f"\treturn {native_call(f)};", *void, *null_outputs(f), f'return px_unsupported(NULL, "{symbol_name(f.name)}");']
     elif f.name == "File_open":  # its I/O component is loaded in here and must be sealed, too
         b = ["MPI_Comm native = PX_MAP(comm);", "struct px_comm *c = px_comm_find(native);", "const char *outer;", "int rc;", "", "if (PX_UNLIKELY(c)) {",
              *indent(call_body(f, small, opts)), "}", "rc = meet(comm, native);", "if (rc != MPI_SUCCESS)", "\treturn rc;", f"rc = {native_call(f)};",
@@ -317,9 +327,9 @@ def trampoline(f, funcs, cls, opts):
         if "meet" in opts and len(comms) == 1:
             b[-1:] = ["if (PX_LIKELY(!c)) {", f"\tint rc = meet({comms[0].name}, native);", "",
                       f"\treturn rc != MPI_SUCCESS ? rc : {native_call(f)};", "}",
-                  f'return px_unsupported(c, "{symbol_name(f.name)}");']
+                  *null_outputs(f), f'return px_unsupported(c, "{symbol_name(f.name)}");']
         else:
-            b += [f"\treturn {native_call(f)};", f'return px_unsupported(c, "{symbol_name(f.name)}");']
+            b += [f"\treturn {native_call(f)};", *null_outputs(f), f'return px_unsupported(c, "{symbol_name(f.name)}");']
     elif "win" in opts:
         pointer = any(p.type == "MPI_Win *" for p in f.params)
         b = [f"struct px_win *w = px_win_find({'*' if pointer else ''}win);", "const char *outer;", "int rc;", "", "if (PX_LIKELY(!w))",
@@ -520,12 +530,16 @@ def bind_c(rows, funcs):
 
 
 def fortran_names():
-    """Entry points of fortran_attr.c: patterns for the version script."""
+    """Entry points of fortran_attr.c and fortran_alltoallw.c: patterns for the version script."""
     out = []
     for n in ("attr_put", "attr_get", "comm_set_attr", "comm_get_attr", "win_get_attr"):
         for p in ("mpi_", "pmpi_"):
             out += [p + n, p + n + "_", p + n + "__", (p + n).upper(), p + n + "_f08_"]
         out += ["ompi_" + n + "_f", "pmpir_" + n + "_f08_"]
+    for n in ("alltoallw", "ialltoallw", "neighbor_alltoallw", "ineighbor_alltoallw"):
+        for p in ("mpi_", "pmpi_"):
+            out += [p + n, p + n + "_", p + n + "__", (p + n).upper()]
+        out += ["ompi_" + n + "_f"]
     return out
 
 
