@@ -297,6 +297,10 @@ def indent(lines, by=1):
     return [("\t" * by + s) if s else "" for s in lines]
 
 
+# Open MPI 4.1 crashes, or ends the program whatever the error handler, when one of these gets MPI_COMM_NULL.
+NULL_COMM = {"Probe", "Iprobe", "Mprobe", "Improbe", "Allgather"}
+
+
 def trampoline(f, funcs, cls, opts):
     """The exported function, as a list of lines."""
     small = funcs[f.name[:-2]] if f.name.endswith("_c") and f.name[:-2] in funcs else f
@@ -349,6 +353,8 @@ def trampoline(f, funcs, cls, opts):
         b += ["const char *outer;"] if any(x.startswith("outer =") for x in spanning) else []
         b += ["int rc = MPI_SUCCESS;" if block else "int rc;"] if rc else []
         b += ["", "if (PX_LIKELY(!c)) {"]
+        if small.name in NULL_COMM:
+            b += [f"\tif (PX_UNLIKELY({comms[0].name} == MPI_COMM_NULL))", f'\t\treturn px_raise_null("{symbol_name(f.name)}");']
         if t:
             # A nonblocking collective does not match a blocking one (MPI 5.12): all members must choose alike, so
             # the choice may not depend on what one rank has to do at the moment.

@@ -102,6 +102,15 @@ int px_raise_type(struct px_comm *c)
 	return px_raise(c, MPI_ERR_TYPE, "the datatype is null or not valid");
 }
 
+int px_raise_null(const char *name)
+{
+	const char *outer = px_begin(name);
+	int rc = px_raise(NULL, MPI_ERR_COMM, "the communicator is MPI_COMM_NULL");
+
+	px_end(outer);
+	return rc;
+}
+
 int px_raise_memory(struct px_comm *c)
 {
 	return px_raise(c, MPI_ERR_NO_MEM, "out of memory");

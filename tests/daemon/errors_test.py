@@ -6,6 +6,7 @@ function, the argument and its value, and with the class of the vendor as status
 """
 import re
 import subprocess
+import tempfile
 
 import sites
 from sites import BUILD, ROOT, flavors
@@ -94,6 +95,38 @@ def documented_constants_are_those_of_the_vendors():
         raise AssertionError(f"raise.c has {rows}, CONSTANTS.md {table()}")
 
 
+# Not in tests/mpi/nullcomm.c: plain Open MPI 4.1 crashes, or ends the program, in each of them.
+NULL_COMM = r"""
+#include <mpi.h>
+#include <stdio.h>
+#define LINE(call) (MPI_Error_class(call, &class), right += class == MPI_ERR_COMM)
+int main(int argc, char **argv)
+{
+	int flag, b[8], right = 0, class;
+	MPI_Message m;
+	MPI_Init(&argc, &argv);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+	LINE(MPI_Probe(0, 0, MPI_COMM_NULL, MPI_STATUS_IGNORE));
+	LINE(MPI_Iprobe(0, 0, MPI_COMM_NULL, &flag, MPI_STATUS_IGNORE));
+	LINE(MPI_Mprobe(0, 0, MPI_COMM_NULL, &m, MPI_STATUS_IGNORE));
+	LINE(MPI_Improbe(0, 0, MPI_COMM_NULL, &flag, &m, MPI_STATUS_IGNORE));
+	LINE(MPI_Allgather(b, 1, MPI_INT, b + 4, 1, MPI_INT, MPI_COMM_NULL));
+	printf("%d right\n", right);
+	return MPI_Finalize();
+}
+"""
+
+
+def a_null_communicator_that_open_mpi_does_not_survive():
+    with tempfile.TemporaryDirectory() as folder:
+        sites.programs(folder, NULL_COMM)
+        for f in flavors():
+            p = subprocess.run([f"{BUILD}/bin/pacxrun", "-n", "1+1", "--mpi", f, "--", f"{folder}/prog.{{mpi}}"], stdin=subprocess.DEVNULL,
+                               capture_output=True, timeout=60, text=True)
+            assert (p.returncode, p.stdout) == (0, "5 right\n" * 2), p
+
+
 def main():
     have = flavors()
     tests = [("each_error_names_function_argument_and_value_" + f,
@@ -101,7 +134,7 @@ def main():
              for f in have]
     if len(have) == 2:
         tests += [(t.__name__, t) for t in (vendors_constants_are_hinted_at, documented_constants_are_those_of_the_vendors)]
-    sites.run(tests)
+    sites.run([*tests, (a_null_communicator_that_open_mpi_does_not_survive.__name__, a_null_communicator_that_open_mpi_does_not_survive)])
 
 
 if __name__ == "__main__":
