@@ -101,15 +101,6 @@ static void reduce(struct px_sched *s, struct px_side group, const void *in, voi
 	px_sched_round(s);
 }
 
-static int check(struct px_comm *c, MPI_Count count, MPI_Datatype t, MPI_Op op)
-{
-	if (count < 0)
-		return px_raise_count(c, count);
-	if (!px_type_get(t))
-		return px_raise_type(c);
-	return op == MPI_OP_NULL ? px_raise(c, MPI_ERR_OP, "the operator is MPI_OP_NULL") : MPI_SUCCESS;
-}
-
 static struct px_sched *build_reduce(
 	const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int root, struct px_comm *c)
 {
@@ -131,7 +122,7 @@ int px_inter_Reduce(
 	int rc = px_inter_root(c, root);
 
 	if (rc == MPI_SUCCESS && root != MPI_PROC_NULL)
-		rc = check(c, count, t, op);
+		rc = px_coll_check(c, count, t, op);
 	return rc != MPI_SUCCESS ? rc
 				 : px_sched_run(build_reduce(in, out, count, t, op, root, c), c->inter->all);
 }
@@ -142,7 +133,7 @@ int px_inter_Ireduce(const void *in, void *out, MPI_Count count, MPI_Datatype t,
 	int rc = px_inter_root(c, root);
 
 	if (rc == MPI_SUCCESS && root != MPI_PROC_NULL)
-		rc = check(c, count, t, op);
+		rc = px_coll_check(c, count, t, op);
 	return rc != MPI_SUCCESS
 		       ? rc
 		       : px_sched_start(build_reduce(in, out, count, t, op, root, c), c->inter->all, req);
@@ -168,7 +159,7 @@ static struct px_sched *build_allreduce(
 int px_inter_Allreduce(
 	const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c)
 {
-	int rc = check(c, count, t, op);
+	int rc = px_coll_check(c, count, t, op);
 
 	return rc != MPI_SUCCESS ? rc
 				 : px_sched_run(build_allreduce(in, out, count, t, op, c), c->inter->all);
@@ -177,7 +168,7 @@ int px_inter_Allreduce(
 int px_inter_Iallreduce(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op,
 	struct px_comm *c, MPI_Request *req)
 {
-	int rc = check(c, count, t, op);
+	int rc = px_coll_check(c, count, t, op);
 
 	return rc != MPI_SUCCESS
 		       ? rc
@@ -227,7 +218,7 @@ static int check_counts(struct px_comm *c, const int counts[], MPI_Datatype t, M
 	for (int r = 0; r < c->inter->size; r++)
 		if (counts[r] < 0)
 			return px_raise(c, MPI_ERR_COUNT, "counts[%d] is %d", r, counts[r]);
-	return check(c, 0, t, op);
+	return px_coll_check(c, 0, t, op);
 }
 
 int px_inter_Reduce_scatter(
@@ -253,7 +244,7 @@ int px_inter_Ireduce_scatter(const void *in, void *out, const int counts[], MPI_
 int px_inter_Reduce_scatter_block(
 	const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c)
 {
-	int rc = check(c, count, t, op);
+	int rc = px_coll_check(c, count, t, op);
 
 	return rc != MPI_SUCCESS
 		       ? rc
@@ -263,7 +254,7 @@ int px_inter_Reduce_scatter_block(
 int px_inter_Ireduce_scatter_block(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op,
 	struct px_comm *c, MPI_Request *req)
 {
-	int rc = check(c, count, t, op);
+	int rc = px_coll_check(c, count, t, op);
 
 	return rc != MPI_SUCCESS ? rc
 				 : px_sched_start(build_reduce_scatter(in, out, NULL, count, t, op, c),

@@ -217,7 +217,7 @@ void px_coll_allreduce(
 	px_sched_round(s);
 }
 
-static int check(struct px_comm *c, MPI_Count count, MPI_Datatype t, MPI_Op op)
+int px_coll_check(struct px_comm *c, MPI_Count count, MPI_Datatype t, MPI_Op op)
 {
 	if (count < 0)
 		return px_raise_count(c, count);
@@ -239,7 +239,7 @@ static struct px_sched *build_reduce(
 int px_Reduce(
 	const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int root, struct px_comm *c)
 {
-	int rc = check(c, count, t, op);
+	int rc = px_coll_check(c, count, t, op);
 
 	if (rc == MPI_SUCCESS)
 		rc = px_coll_root(c, root);
@@ -249,7 +249,7 @@ int px_Reduce(
 int px_Ireduce(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int root,
 	struct px_comm *c, MPI_Request *req)
 {
-	int rc = check(c, count, t, op);
+	int rc = px_coll_check(c, count, t, op);
 
 	if (rc == MPI_SUCCESS)
 		rc = px_coll_root(c, root);
@@ -268,7 +268,7 @@ static struct px_sched *build_allreduce(
 
 int px_Allreduce(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c)
 {
-	int rc = check(c, count, t, op);
+	int rc = px_coll_check(c, count, t, op);
 
 	return rc != MPI_SUCCESS ? rc : px_sched_run(build_allreduce(in, out, count, t, op, c), c);
 }
@@ -276,7 +276,7 @@ int px_Allreduce(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI
 int px_Iallreduce(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c,
 	MPI_Request *req)
 {
-	int rc = check(c, count, t, op);
+	int rc = px_coll_check(c, count, t, op);
 
 	return rc != MPI_SUCCESS ? rc : px_sched_start(build_allreduce(in, out, count, t, op, c), c, req);
 }

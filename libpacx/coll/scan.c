@@ -163,11 +163,7 @@ static struct px_sched *build(const void *in, void *out, MPI_Count count, MPI_Da
 
 static int check(struct px_comm *c, MPI_Count count, MPI_Datatype t, MPI_Op op)
 {
-	if (count < 0 || count > 0x7fffffff)
-		return px_raise_count(c, count);
-	if (!px_type_get(t))
-		return px_raise_type(c);
-	return op == MPI_OP_NULL ? px_raise(c, MPI_ERR_OP, "the operator is MPI_OP_NULL") : MPI_SUCCESS;
+	return count > 0x7fffffff ? px_raise_count(c, count) : px_coll_check(c, count, t, op);
 }
 
 int px_Scan(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c)
