@@ -102,7 +102,7 @@ $(B)/bin/pacxrun: $(call plain,$(RUN) $(HOSTS) $(BASE) $(WIRE))
 $(B)/bin/pacxctl: $(call plain,$(CTL) $(HOSTS) $(BASE) $(WIRE))
 $(B)/bin/pacxd: $(call plain,$(DISPATCH) $(BASE) $(WIRE))
 $(B)/lib/pacx/pacxlabel: $(call plain,$(call in,pacxrun,pacxlabel child) $(BASE))
-$(B)/lib/pacx/pacxrank: $(call plain,$(call in,pacxrun,pacxrank pump))
+$(B)/lib/pacx/pacxrank: $(call plain,$(call in,pacxrun,pacxrank pump) $(call in,base,record))
 $(PROGRAMS):
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  LINK    $@")

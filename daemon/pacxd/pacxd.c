@@ -22,6 +22,7 @@
 #include "rollcall.h"
 #include "key.h"
 #include "pacxd.h"
+#include "record.h"
 #include "stats.h"
 #include "tls.h"
 #include "vendor.h"
@@ -250,7 +251,7 @@ static void tell(const struct pxd *d, const char *step)
 	const char *wanted = getenv("PACX_RECORDS");
 
 	if (wanted && strcmp(wanted, "1") == 0 && d->node.gateway == 0 && d->role == &pxd_role_out)
-		pxd_stats_send(STDERR_FILENO, pxd_site_name(&d->node, d->node.self), "out", "life", step,
+		pxd_record_send(STDERR_FILENO, pxd_site_name(&d->node, d->node.self), "out", "life", step,
 			strlen(step));
 }
 

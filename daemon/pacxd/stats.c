@@ -1,7 +1,6 @@
 /* stats.c: see stats.h. */
 #include "stats.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,9 +8,8 @@
 
 #include "err.h"
 #include "link.h"
+#include "record.h"
 #include "wait.h"
-
-#define RECORD 256
 
 int pxd_stats_add(struct px_buf *b, const char *fmt, ...)
 {
@@ -40,55 +38,6 @@ int pxd_stats_quote(struct px_buf *b, const char *s)
 				     : px_buf_append(b, s, 1);
 	}
 	return rc == 0 ? px_buf_append(b, "\"", 1) : rc;
-}
-
-/* How much of json[0..n) goes into a record with `room` bytes: the reader trims blanks, so neither
- * this fragment's end nor the next one's beginning may be one. */
-static size_t fragment_len(const char *json, size_t n, size_t room)
-{
-	size_t k = n < room ? n : room;
-
-	while (k > 1 && k < n && (json[k - 1] == ' ' || json[k] == ' '))
-		k--;
-	return k;
-}
-
-static int record_write(int fd, const char *record)
-{
-	ssize_t n;
-
-	/* A pipe takes 256 bytes whole (PIPE_BUF), so lines of others do not mix in. */
-	do
-		n = write(fd, record, RECORD);
-	while (n < 0 && errno == EINTR);
-	return n == RECORD ? 0 : PX_EIO;
-}
-
-int pxd_stats_send(int fd, const char *site, const char *role, const char *kind, const char *json, size_t n)
-{
-	char record[RECORD + 1];
-	/* The longest head: five digits for each number. */
-	int head = snprintf(record, sizeof record, "\001pacx %s:%s %s 65536/65536 ", site, role, kind);
-	size_t room, total = 0, at, k;
-
-	if (head < 0 || head > RECORD - 64)
-		return PX_EINVAL;
-	room = RECORD - 1 - (size_t)head;
-	for (at = 0; at < n; at += fragment_len(json + at, n - at, room))
-		total++;
-	at = 0;
-	for (size_t seq = 1; seq <= total; seq++, at += k) {
-		k = fragment_len(json + at, n - at, room);
-		memset(record, ' ', RECORD);
-		head = snprintf(
-			record, sizeof record, "\001pacx %s:%s %s %zu/%zu ", site, role, kind, seq, total);
-		record[head] = ' ';
-		memcpy(record + head, json + at, k);
-		record[RECORD - 1] = '\n';
-		if (record_write(fd, record) < 0)
-			return PX_EIO;
-	}
-	return 0;
 }
 
 void pxd_stats_codecs(struct px_buf *b, const struct pxd_counters *c)
@@ -153,7 +102,7 @@ void pxd_stats_report(const struct pxd_node *d, const char *role, struct px_buf 
 	snprintf(name, sizeof name, "%s", role);
 	if (d->gateway > 0)
 		snprintf(name, sizeof name, "%s%d", role, d->gateway);
-	if (pxd_stats_send(STDOUT_FILENO, pxd_site_name(d, d->self), name, "stats", (char *)px_buf_data(b),
+	if (pxd_record_send(STDOUT_FILENO, pxd_site_name(d, d->self), name, "stats", (char *)px_buf_data(b),
 		    px_buf_len(b)) < 0)
 		px_log(PX_LOG_WARN, "the statistics could not be written to standard output");
 	px_buf_fini(b);

@@ -1,8 +1,6 @@
 /* stats.h: what a daemon tells pacxrun at the end: records of 256 bytes on standard output.
  *
- * One report = one JSON text, cut into records "\001pacx SITE:ROLE KIND SEQ/TOTAL FRAGMENT", padded with
- * blanks, the last byte a newline (records.h reads them). Nothing else may be written to standard output by
- * a daemon.
+ * One report = one JSON text, sent as records (record.h). Nothing else may be written to standard output by a daemon.
  */
 #ifndef PXD_STATS_H
 #define PXD_STATS_H
@@ -23,8 +21,6 @@ int pxd_stats_quote(struct px_buf *b, const char *s);
 void pxd_stats_codecs(struct px_buf *b, const struct pxd_counters *c);
 void pxd_stats_link(struct px_buf *b, const struct pxd_node *d, int from, int to,
 	const struct pxd_path_view *v, const struct pxd_counters *c, double rate);
-/* pxd_stats_send: write the report json[0..n). 0 or PX_EIO, PX_EINVAL (name too long). */
-int pxd_stats_send(int fd, const char *site, const char *role, const char *kind, const char *json, size_t n);
 
 /* pxd_stats_report: send the statistics of this daemon to standard output, and free them. */
 void pxd_stats_report(const struct pxd_node *d, const char *role, struct px_buf *b);

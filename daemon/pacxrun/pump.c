@@ -13,21 +13,15 @@
 #include <unistd.h>
 
 #include "feeder.h"
-#include "records.h"
+#include "record.h"
 
 /* So many bytes have been passed on; PXD_FEED_SHUT: and no more will be wanted. */
 static bool say(const char *site, uint64_t n)
 {
-	char record[PXD_RECORD + 1];
-	int head = snprintf(record, sizeof record, PXD_RECORD_MARK "%.64s:rank stdin 1/1 %llu", site,
-		(unsigned long long)n);
+	char text[24];
+	int len = snprintf(text, sizeof text, "%llu", (unsigned long long)n);
 
-	memset(record + head, ' ', PXD_RECORD - (size_t)head);
-	record[PXD_RECORD - 1] = '\n';
-	while (write(2, record, PXD_RECORD) < 0)
-		if (errno != EINTR)
-			return false;
-	return true;
+	return pxd_record_send(STDERR_FILENO, site, "rank", "stdin", text, (size_t)len) == 0;
 }
 
 static bool put(int fd, const char *data, size_t n)

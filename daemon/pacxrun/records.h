@@ -1,8 +1,7 @@
 /* records.h: what daemons report to pacxrun within the standard output of their site, and the file
  * made of it.
  *
- * A record is PXD_RECORD bytes: "\001pacx SITE:ROLE KIND SEQ/TOTAL FRAGMENT", blanks, '\n'. It is
- * written by one write(), but may follow application text that does not end in a newline. One
+ * A record (record.h) may follow application text that does not end in a newline. One
  * pxd_filter per site cuts records out of the stream, one pxd_stats per job puts the fragments
  * together. Pure: no descriptors except the file that pxd_stats_write makes; no logging.
  */
@@ -12,9 +11,7 @@
 #include <stddef.h>
 
 #include "hostfile.h"
-
-#define PXD_RECORD      256
-#define PXD_RECORD_MARK "\001pacx "
+#include "record.h"
 
 struct pxd_filter {
 	char held[PXD_RECORD]; /* beginning of what may be a record */
