@@ -101,8 +101,8 @@ $(B)/obj/plain/libpacx/base/loaded.o $(foreach v,$(BUILDS),$(B)/obj/$(v)/libpacx
 $(B)/bin/pacxrun: $(call plain,$(RUN) $(HOSTS) $(BASE) $(WIRE))
 $(B)/bin/pacxctl: $(call plain,$(CTL) $(HOSTS) $(BASE) $(WIRE))
 $(B)/bin/pacxd: $(call plain,$(DISPATCH) $(BASE) $(WIRE))
-$(B)/lib/pacx/pacxlabel: $(call plain,$(call in,pacxrun,pacxlabel child) $(BASE))
-$(B)/lib/pacx/pacxrank: $(call plain,$(call in,pacxrun,pacxrank pump) $(call in,base,record))
+$(B)/lib/pacx/pacxlabel: $(call plain,$(call in,pacxrun,pacxlabel child) $(call in,base,write_all) $(BASE))
+$(B)/lib/pacx/pacxrank: $(call plain,$(call in,pacxrun,pacxrank pump) $(call in,base,record write_all))
 $(PROGRAMS):
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  LINK    $@")

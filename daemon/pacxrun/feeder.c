@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,26 +10,7 @@
 #include <unistd.h>
 
 #include "records.h"
-
-/* All of it. false: nobody reads any more. */
-static bool put(int fd, const char *data, size_t n)
-{
-	while (n > 0) {
-		ssize_t w = write(fd, data, n);
-
-		if (w < 0 && errno == EAGAIN) {
-			struct pollfd p = { .fd = fd, .events = POLLOUT };
-
-			poll(&p, 1, -1);
-		} else if (w < 0 && errno != EINTR) {
-			return false;
-		} else if (w > 0) {
-			data += w;
-			n -= (size_t)w;
-		}
-	}
-	return true;
-}
+#include "write_all.h"
 
 struct pxd_feed_window *pxd_feed_window_new(void)
 {
@@ -109,7 +89,8 @@ void pxd_feeder_run(void *arg)
 
 	if (f->fifo)
 		f->to = open(f->fifo, O_WRONLY | O_CLOEXEC);
-	if (f->to >= 0 && f->first && !(put(f->to, f->first, strlen(f->first)) && put(f->to, "\n", 1)))
+	if (f->to >= 0 && f->first &&
+		!(pxd_write_all(f->to, f->first, strlen(f->first)) && pxd_write_all(f->to, "\n", 1)))
 		f->from = -1;
 	while (f->to >= 0 && f->from >= 0) {
 		ssize_t n;
@@ -127,7 +108,7 @@ void pxd_feeder_run(void *arg)
 		sent += (uint64_t)n;
 		if (f->window && !window_wait(f->window, sent))
 			break;
-		if (!put(f->to, buf, (size_t)n))
+		if (!pxd_write_all(f->to, buf, (size_t)n))
 			break;
 	}
 	if (f->to >= 0)

@@ -25,6 +25,7 @@
 
 #include "child.h"
 #include "base/buf.h"
+#include "write_all.h"
 
 #define LINE_MAX_HELD 65536 /* a longer line is passed on in pieces, the label only before the first */
 #define READ_SIZE     16384
@@ -54,27 +55,6 @@ static void label_make(void)
 	snprintf(label, sizeof label, "[%.64s %d] ", site ? site : "?", number_of("PACX_BASE", 0) + rank);
 }
 
-/* write_all: false when nobody reads any more. */
-static bool write_all(int fd, const void *data, size_t n)
-{
-	const char *p = data;
-
-	while (n > 0) {
-		ssize_t w = write(fd, p, n);
-		struct pollfd f = { .fd = fd, .events = POLLOUT };
-
-		if (w > 0) {
-			p += w;
-			n -= (size_t)w;
-		} else if (w < 0 && errno == EAGAIN) {
-			poll(&f, 1, -1);
-		} else if (w < 0 && errno != EINTR) {
-			return false;
-		}
-	}
-	return true;
-}
-
 /* stream_flush: write the held line, which is complete or the last one or too long. */
 static bool stream_flush(struct stream *s, bool newline)
 {
@@ -85,7 +65,7 @@ static bool stream_flush(struct stream *s, bool newline)
 	if (!ok && (s->inside || px_buf_append(&out, label, strlen(label)) >= 0) &&
 		px_buf_append(&out, px_buf_data(&s->line), px_buf_len(&s->line)) >= 0 &&
 		(!newline || px_buf_append(&out, "\n", 1) >= 0))
-		ok = write_all(s->to, px_buf_data(&out), px_buf_len(&out));
+		ok = pxd_write_all(s->to, px_buf_data(&out), px_buf_len(&out));
 	px_buf_fini(&out);
 	px_buf_consume(&s->line, px_buf_len(&s->line));
 	return ok;
@@ -122,7 +102,7 @@ static bool stream_read(struct stream *s)
 		return true;
 	if (n <= 0) {
 		if (s->inside && px_buf_len(&s->line) == 0)
-			write_all(s->to, "\n", 1);
+			pxd_write_all(s->to, "\n", 1);
 		stream_flush(s, true);
 	}
 	close(s->from); /* the program gets EPIPE if it was not the end */

@@ -14,6 +14,7 @@
 
 #include "feeder.h"
 #include "record.h"
+#include "write_all.h"
 
 /* So many bytes have been passed on; PXD_FEED_SHUT: and no more will be wanted. */
 static bool say(const char *site, uint64_t n)
@@ -22,19 +23,6 @@ static bool say(const char *site, uint64_t n)
 	int len = snprintf(text, sizeof text, "%llu", (unsigned long long)n);
 
 	return pxd_record_send(STDERR_FILENO, site, "rank", "stdin", text, (size_t)len) == 0;
-}
-
-static bool put(int fd, const char *data, size_t n)
-{
-	while (n > 0) {
-		ssize_t w = write(fd, data, n);
-
-		if (w < 0 && errno != EINTR)
-			return false;
-		data += w > 0 ? w : 0;
-		n -= w > 0 ? (size_t)w : 0;
-	}
-	return true;
 }
 
 /* drain: the launcher must not find its pipe broken by what is under way, and nothing of it may wait for us. */
@@ -74,7 +62,7 @@ static void pump(const char *site, int to)
 			continue;
 		if (n <= 0)
 			return;
-		if (!put(to, buf, (size_t)n)) {
+		if (!pxd_write_all(to, buf, (size_t)n)) {
 			drain(site);
 			return;
 		}
