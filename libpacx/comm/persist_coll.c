@@ -114,6 +114,32 @@ static int keep(struct px_comm *c, const struct kept *from, MPI_Request *req)
 	return MPI_SUCCESS;
 }
 
+/* Operations whose arguments are one block, or equal blocks, each way; root is 0 where there is none. */
+static int keep_blocks(int (*go)(struct kept *k, MPI_Request *req), const void *in, MPI_Count count,
+	MPI_Datatype t, void *out, MPI_Count rcount, MPI_Datatype rt, int root, struct px_comm *c,
+	MPI_Request *req)
+{
+	struct kept k = { .go = go,
+		.in = in,
+		.count = count,
+		.t = t,
+		.out = out,
+		.rcount = rcount,
+		.rt = rt,
+		.root = root };
+
+	return keep(c, &k, req);
+}
+
+/* Reductions of one block. */
+static int keep_reduction(int (*go)(struct kept *k, MPI_Request *req), const void *in, void *out,
+	MPI_Count count, MPI_Datatype t, MPI_Op op, int root, struct px_comm *c, MPI_Request *req)
+{
+	struct kept k = { .go = go, .in = in, .out = out, .count = count, .t = t, .op = op, .root = root };
+
+	return keep(c, &k, req);
+}
+
 /* Entries of an array with one for each rank that this process sends to or receives from; only at the root, if rooted. */
 static int ranks(const struct px_comm *c)
 {
@@ -181,17 +207,8 @@ static int go_gather(struct kept *k, MPI_Request *req)
 int px_Gather_init(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount,
 	MPI_Datatype rt, int root, struct px_comm *c, MPI_Info info, MPI_Request *req)
 {
-	struct kept k = { .go = go_gather,
-		.in = in,
-		.count = count,
-		.t = t,
-		.out = out,
-		.rcount = rcount,
-		.rt = rt,
-		.root = root };
-
 	(void)info;
-	return keep(c, &k, req);
+	return keep_blocks(go_gather, in, count, t, out, rcount, rt, root, c, req);
 }
 
 static int go_scatter(struct kept *k, MPI_Request *req)
@@ -202,17 +219,8 @@ static int go_scatter(struct kept *k, MPI_Request *req)
 int px_Scatter_init(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount,
 	MPI_Datatype rt, int root, struct px_comm *c, MPI_Info info, MPI_Request *req)
 {
-	struct kept k = { .go = go_scatter,
-		.in = in,
-		.count = count,
-		.t = t,
-		.out = out,
-		.rcount = rcount,
-		.rt = rt,
-		.root = root };
-
 	(void)info;
-	return keep(c, &k, req);
+	return keep_blocks(go_scatter, in, count, t, out, rcount, rt, root, c, req);
 }
 
 static int go_allgather(struct kept *k, MPI_Request *req)
@@ -223,12 +231,8 @@ static int go_allgather(struct kept *k, MPI_Request *req)
 int px_Allgather_init(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount,
 	MPI_Datatype rt, struct px_comm *c, MPI_Info info, MPI_Request *req)
 {
-	struct kept k = {
-		.go = go_allgather, .in = in, .count = count, .t = t, .out = out, .rcount = rcount, .rt = rt
-	};
-
 	(void)info;
-	return keep(c, &k, req);
+	return keep_blocks(go_allgather, in, count, t, out, rcount, rt, 0, c, req);
 }
 
 static int go_alltoall(struct kept *k, MPI_Request *req)
@@ -239,12 +243,8 @@ static int go_alltoall(struct kept *k, MPI_Request *req)
 int px_Alltoall_init(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount,
 	MPI_Datatype rt, struct px_comm *c, MPI_Info info, MPI_Request *req)
 {
-	struct kept k = {
-		.go = go_alltoall, .in = in, .count = count, .t = t, .out = out, .rcount = rcount, .rt = rt
-	};
-
 	(void)info;
-	return keep(c, &k, req);
+	return keep_blocks(go_alltoall, in, count, t, out, rcount, rt, 0, c, req);
 }
 
 static int go_gatherv(struct kept *k, MPI_Request *req)
@@ -365,12 +365,8 @@ static int go_reduce(struct kept *k, MPI_Request *req)
 int px_Reduce_init(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int root,
 	struct px_comm *c, MPI_Info info, MPI_Request *req)
 {
-	struct kept k = {
-		.go = go_reduce, .in = in, .out = out, .count = count, .t = t, .op = op, .root = root
-	};
-
 	(void)info;
-	return keep(c, &k, req);
+	return keep_reduction(go_reduce, in, out, count, t, op, root, c, req);
 }
 
 static int go_allreduce(struct kept *k, MPI_Request *req)
@@ -381,10 +377,8 @@ static int go_allreduce(struct kept *k, MPI_Request *req)
 int px_Allreduce_init(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op,
 	struct px_comm *c, MPI_Info info, MPI_Request *req)
 {
-	struct kept k = { .go = go_allreduce, .in = in, .out = out, .count = count, .t = t, .op = op };
-
 	(void)info;
-	return keep(c, &k, req);
+	return keep_reduction(go_allreduce, in, out, count, t, op, 0, c, req);
 }
 
 static int go_reduce_scatter_block(struct kept *k, MPI_Request *req)
@@ -395,12 +389,8 @@ static int go_reduce_scatter_block(struct kept *k, MPI_Request *req)
 int px_Reduce_scatter_block_init(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op,
 	struct px_comm *c, MPI_Info info, MPI_Request *req)
 {
-	struct kept k = {
-		.go = go_reduce_scatter_block, .in = in, .out = out, .count = count, .t = t, .op = op
-	};
-
 	(void)info;
-	return keep(c, &k, req);
+	return keep_reduction(go_reduce_scatter_block, in, out, count, t, op, 0, c, req);
 }
 
 static int go_reduce_scatter(struct kept *k, MPI_Request *req)
@@ -426,10 +416,8 @@ static int go_scan(struct kept *k, MPI_Request *req)
 int px_Scan_init(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c,
 	MPI_Info info, MPI_Request *req)
 {
-	struct kept k = { .go = go_scan, .in = in, .out = out, .count = count, .t = t, .op = op };
-
 	(void)info;
-	return keep(c, &k, req);
+	return keep_reduction(go_scan, in, out, count, t, op, 0, c, req);
 }
 
 static int go_exscan(struct kept *k, MPI_Request *req)
@@ -440,10 +428,8 @@ static int go_exscan(struct kept *k, MPI_Request *req)
 int px_Exscan_init(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c,
 	MPI_Info info, MPI_Request *req)
 {
-	struct kept k = { .go = go_exscan, .in = in, .out = out, .count = count, .t = t, .op = op };
-
 	(void)info;
-	return keep(c, &k, req);
+	return keep_reduction(go_exscan, in, out, count, t, op, 0, c, req);
 }
 
 static int go_neighbor_allgather(struct kept *k, MPI_Request *req)
@@ -454,16 +440,8 @@ static int go_neighbor_allgather(struct kept *k, MPI_Request *req)
 int px_Neighbor_allgather_init(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount,
 	MPI_Datatype rt, struct px_comm *c, MPI_Info info, MPI_Request *req)
 {
-	struct kept k = { .go = go_neighbor_allgather,
-		.in = in,
-		.count = count,
-		.t = t,
-		.out = out,
-		.rcount = rcount,
-		.rt = rt };
-
 	(void)info;
-	return keep(c, &k, req);
+	return keep_blocks(go_neighbor_allgather, in, count, t, out, rcount, rt, 0, c, req);
 }
 
 static int go_neighbor_alltoall(struct kept *k, MPI_Request *req)
@@ -474,16 +452,8 @@ static int go_neighbor_alltoall(struct kept *k, MPI_Request *req)
 int px_Neighbor_alltoall_init(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount,
 	MPI_Datatype rt, struct px_comm *c, MPI_Info info, MPI_Request *req)
 {
-	struct kept k = { .go = go_neighbor_alltoall,
-		.in = in,
-		.count = count,
-		.t = t,
-		.out = out,
-		.rcount = rcount,
-		.rt = rt };
-
 	(void)info;
-	return keep(c, &k, req);
+	return keep_blocks(go_neighbor_alltoall, in, count, t, out, rcount, rt, 0, c, req);
 }
 
 static int go_neighbor_allgatherv(struct kept *k, MPI_Request *req)
