@@ -184,3 +184,12 @@ int pxd_rundir_socket(const char *dir, const char *name, char *path, size_t cap)
 			*at = '_';
 	return 0;
 }
+
+void pxd_rundir_sweep_all(const char *job)
+{
+	char dir[PXD_RUNDIR_MAX], why[PXD_RUNDIR_MAX + 200];
+
+	for (int i = 0; i < PXD_RUNDIR_PLACES; i++)
+		if (pxd_rundir_place(i, dir, sizeof dir, why, sizeof why) == 0)
+			pxd_rundir_sweep(dir, job);
+}

@@ -26,5 +26,7 @@ int pxd_rundir_socket(const char *dir, const char *name, char *path, size_t cap)
 /* pxd_rundir_sweep: remove the sockets in dir at which nobody listens: their daemons were killed. job: only those of this job (its id),
  * of any age, which nobody starts any more; NULL: of all jobs, but not the youngest, whose daemons may be starting. */
 void pxd_rundir_sweep(const char *dir, const char *job);
+/* pxd_rundir_sweep_all: in all places. */
+void pxd_rundir_sweep_all(const char *job);
 
 #endif

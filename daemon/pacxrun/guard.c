@@ -1,13 +1,13 @@
 /* guard.c: run one command and see that nothing of it survives.
  *
- *     pacxrun --guard [-p PID] [--] COMMAND [ARGUMENT ...]
+ *     pacxrun --guard [-p PID] [-s SITE] [--] COMMAND [ARGUMENT ...]
  *
  * pacxrun starts every site below one; {guard} puts one behind ssh. It is the subreaper of everything
  * the command starts, so orphans come to it wherever their parents die. The command ends, or somebody
  * ends the guard (SIGTERM, SIGINT, SIGHUP), or its parent dies (-p: the parent must be PID), or
  * whoever reads its output goes away: then what is left gets SIGTERM, and after GRACE_S seconds
  * SIGKILL. SIGUSR1, SIGUSR2 and SIGXCPU go to the launcher; SIGTSTP stops and SIGCONT continues all that is below. Exit
- * status: the command's.
+ * status: the command's. -s: behind a remote shell; pacxrun is told our process id, to signal us (far_signal.h).
  */
 #include "guard.h"
 
@@ -26,6 +26,7 @@
 
 #include "child.h"
 #include "descend.h"
+#include "record.h"
 
 #define GRACE_S     5   /* a launcher that was told to end needs a moment to end its ranks */
 #define STRAGGLER_S 1   /* what outlives its launcher gets less */
@@ -99,6 +100,15 @@ static bool passed_on(int sig)
 	}
 }
 
+/* pid_say: where the signals of pacxrun are to go. */
+static void pid_say(const char *site)
+{
+	char text[24];
+	int n = snprintf(text, sizeof text, "%ld", (long)getpid());
+
+	pxd_record_send(STDERR_FILENO, site, "guard", "pid", text, (size_t)n);
+}
+
 /* finish: end the same way as the command did, so that our parent sees it unchanged. */
 static int finish(int status)
 {
@@ -124,16 +134,20 @@ int pxd_guard_main(int argc, char **argv)
 	bool ended = false, told = false, swept = false;
 	sigset_t set, old;
 	double deadline = 0;
+	const char *site = NULL;
 	pid_t parent = 0, command;
 	int opt, status = 0;
 
-	while ((opt = getopt(argc, argv, "+p:")) != -1) {
-		if (opt != 'p')
+	while ((opt = getopt(argc, argv, "+p:s:")) != -1) {
+		if (opt == 'p')
+			parent = (pid_t)atol(optarg);
+		else if (opt == 's')
+			site = optarg;
+		else
 			return 2;
-		parent = (pid_t)atol(optarg);
 	}
 	if (optind == argc) {
-		fprintf(stderr, "usage: pacxrun --guard [-p PID] [--] COMMAND [ARGUMENT ...]\n");
+		fprintf(stderr, "usage: pacxrun --guard [-p PID] [-s SITE] [--] COMMAND [ARGUMENT ...]\n");
 		return 2;
 	}
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -153,6 +167,8 @@ int pxd_guard_main(int argc, char **argv)
 		return 143;
 	if (getpgrp() != getpid()) /* below ssh or a shell: a group of our own to signal */
 		setpgid(0, 0);
+	if (site)
+		pid_say(site);
 	command = pxd_child_start("pacxrun --guard", argv + optind, &old, -1, -1);
 	if (command < 0) {
 		fprintf(stderr, "pacxrun --guard: cannot fork: %s\n", strerror(errno));

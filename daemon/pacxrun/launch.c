@@ -25,6 +25,7 @@
 
 #include "base/err.h"
 #include "descend.h"
+#include "far_signal.h"
 #include "feeder.h"
 #include "muster.h"
 #include "output.h"
@@ -64,9 +65,10 @@ struct site_run {
 	const struct pxd_start *start;
 	uv_process_t process;
 	bool running;
-	bool told;   /* has got SIGTERM */
-	bool judged; /* it has ended, and we know what that means */
-	int status;  /* exit status as a shell shows it; -1 = not started or still running */
+	bool told;          /* has got SIGTERM */
+	bool judged;        /* it has ended, and we know what that means */
+	int status;         /* exit status as a shell shows it; -1 = not started or still running */
+	struct pxd_far far; /* signals behind ssh */
 	struct stream out, err;
 };
 
@@ -178,14 +180,28 @@ static void signal_end(void *owner, int signum)
 	launch_check(l);
 }
 
-/* To every site, for its launcher. */
+static void signal_lost(const char *site, int signum, const char *reason)
+{
+	say("site '%s' does not get the signal %s: %s", site, strsignal(signum), reason);
+}
+
+/* To every site, for its launcher. To stop and to go on is for what runs here. */
 static void signal_pass(void *owner, int signum)
 {
 	struct launch *l = owner;
+	char why[PXD_WHY];
 
-	for (int i = 0; i < l->h->nsites; i++)
-		if (l->sites[i].running)
-			uv_process_kill(&l->sites[i].process, signum);
+	for (int i = 0; i < l->h->nsites; i++) {
+		struct site_run *s = &l->sites[i];
+
+		if (!s->running)
+			continue;
+		if (!s->start->remote || signum == SIGTSTP || signum == SIGCONT)
+			uv_process_kill(&s->process, signum);
+		else if (pxd_far_signal(&s->far, s->start, signum, &l->loop, l->o->prefix, signal_lost, why,
+				 sizeof why) < 0)
+			signal_lost(s->start->site->name, signum, why);
+	}
 }
 
 /* launch_sweep: orphans of a killed guard are our children now; end them and collect them. */
@@ -265,6 +281,9 @@ static void filter_record(void *arg, const char *record)
 
 	if (s->to == &s->l->err && s->l->window &&
 		pxd_feed_window_put(s->l->window, s->l->h->sites[s->site].name, record))
+		return;
+	if (s->to == &s->l->err &&
+		pxd_far_put(&s->l->sites[s->site].far, s->l->h->sites[s->site].name, record))
 		return;
 	if (s->to == &s->l->err && pxd_muster_put(&s->l->muster, s->site, record))
 		return;
@@ -512,16 +531,6 @@ static int stats_save(const struct launch *l)
 	return rc;
 }
 
-/* sockets_sweep: launchers kill daemons before these could remove their sockets. */
-static void sockets_sweep(const struct pxd_hosts *h)
-{
-	char dir[PXD_RUNDIR_MAX], why[PXD_RUNDIR_MAX + 200];
-
-	for (int i = 0; i < PXD_RUNDIR_PLACES; i++)
-		if (pxd_rundir_place(i, dir, sizeof dir, why, sizeof why) == 0)
-			pxd_rundir_sweep(dir, h->job_id);
-}
-
 int pxd_launch_run(const struct pxd_hosts *h, const struct pxd_plan *p, const struct pxd_launch_options *o)
 {
 	struct launch *l = calloc(1, sizeof *l);
@@ -574,7 +583,7 @@ int pxd_launch_run(const struct pxd_hosts *h, const struct pxd_plan *p, const st
 	if (l->stats && stats_save(l) < 0)
 		l->unwritten = true;
 	pxd_stats_free(l->stats);
-	sockets_sweep(h);
+	pxd_rundir_sweep_all(h->job_id); /* launchers kill daemons before these could remove their sockets */
 	code = !l->code && l->unwritten ? EXIT_UNWRITTEN : l->code;
 	/* The loop, the outputs and the sites stay: a feeder may still be reading, and the process
 	 * ends now. */

@@ -247,6 +247,7 @@ static int command_fill(const struct pxd_plan_options *o, struct pxd_start *st, 
 	struct words ranks = { 0 }, daemons = { 0 }, procs = { 0 }, libw = { 0 }, guard = { 0 }, mpi = { 0 };
 	char *site[] = { s->name, NULL }, *host[] = { s->host, NULL };
 	char *key[] = { "sh", "-c", NULL, "sh", NULL };
+	char *way = st->records ? pxd_template_way(template, "guard", PXD_FAR_KILL) : NULL;
 	char bad[PXD_HOLE_MAX];
 	const char *near;
 	int rc;
@@ -283,6 +284,10 @@ static int command_fill(const struct pxd_plan_options *o, struct pxd_start *st, 
 	words_add(&libw, "%s", lib);
 	words_add(&guard, "%s/bin/pacxrun", prefix);
 	words_add(&guard, "--guard");
+	if (st->remote && st->records) {
+		words_add(&guard, "-s");
+		words_add(&guard, "%s", s->name);
+	}
 	words_add_replaced(&mpi, "{mpi}", s);
 	if (!args.list) /* no argument: no word, not an empty one */
 		args.list = calloc(1, sizeof *args.list);
@@ -316,6 +321,11 @@ static int command_fill(const struct pxd_plan_options *o, struct pxd_start *st, 
 
 		rc = pxd_template_fill(
 			template, holes, sizeof holes / sizeof holes[0], &st->command, bad, &near);
+		if (rc >= 0 && way) {
+			key[0] = NULL; /* that was needed once */
+			rc = pxd_template_fill(
+				way, holes, sizeof holes / sizeof holes[0], &st->far_kill, bad, &near);
+		}
 		if (rc == PX_EINVAL) {
 			snprintf(why, cap,
 				"site '%s': the start command has the unknown placeholder {%s}; "
@@ -325,6 +335,7 @@ static int command_fill(const struct pxd_plan_options *o, struct pxd_start *st, 
 		}
 	}
 	free(key[2]);
+	free(way);
 	words_fini(&exe);
 	words_fini(&args);
 	words_fini(&app);
@@ -458,6 +469,7 @@ void pxd_plan_free(struct pxd_plan *p)
 			free(st->env[k]);
 		free(st->env);
 		free(st->command);
+		free(st->far_kill);
 		free(st->preload);
 	}
 	free(p->starts);

@@ -35,6 +35,9 @@ struct pxd_plan_mpi {
 	enum px_flavor flavor;
 };
 
+/* A command in which {signal} and {pid} are still to be replaced (far_signal.h). */
+#define PXD_FAR_KILL "kill -s {signal} {pid}"
+
 struct pxd_start {
 	const struct pxd_site *site;
 	struct pxd_plan_mpi mpi;
@@ -47,7 +50,8 @@ struct pxd_start {
 	bool key_stdin;  /* the start command reads the job's key as the first line of its standard input */
 	bool key_names; /* Open MPI takes the key to the site's other nodes by its name, if its variable says so */
 	char *command; /* for /bin/sh -c; NULL = by hand */
-	char **env;    /* NAME=VALUE of PACX_ and the site, NULL-terminated */
+	char *far_kill; /* the same way, to run PXD_FAR_KILL there; NULL = no {guard}, or not behind a remote shell */
+	char **env; /* NAME=VALUE of PACX_ and the site, NULL-terminated */
 	int nenv;
 	char *preload; /* LD_PRELOAD=... for application ranks */
 };

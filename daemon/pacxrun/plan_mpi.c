@@ -102,7 +102,8 @@ static bool dir_library(const char *dir, char *path, size_t cap)
 static int no_build(const struct pxd_site *s, const struct pxd_plan_options *o, char *why, size_t cap)
 {
 	size_t n = (size_t)snprintf(why, cap,
-		"site '%s': PACX is not built for the MPI %s; `make MPI=%s/bin/mpicc` in PACX's source does that; "
+		"site '%s': PACX is not built for the MPI %s; `make MPI=%s/bin/mpicc` in PACX's source does "
+		"that; "
 		"here are",
 		s->name, s->mpi_named, is_directory(s) ? s->mpi_named : "/its/directory");
 

@@ -2,6 +2,7 @@
 #include "quote.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,10 +53,11 @@ int pxd_quote_words(struct px_buf *b, char *const *words, int levels)
 
 /* Where the local shell is while it reads the start command. */
 struct scan {
-	char quote;       /* 0, '\'' or '"' */
-	int remote;       /* remote shell words so far in this simple command */
-	int seen;         /* remote shell words so far in all */
-	const char *word; /* begin of the current word, NULL between words */
+	char quote;         /* 0, '\'' or '"' */
+	int remote;         /* remote shell words so far in this simple command */
+	int seen;           /* remote shell words so far in all */
+	const char *word;   /* begin of the current word, NULL between words */
+	const char *simple; /* begin of the current simple command */
 };
 
 static bool word_is_remote(const char *word, size_t n)
@@ -96,14 +98,18 @@ static size_t scan_char(struct scan *s, const char *p)
 	}
 	if (strchr(" \t\n", p[0])) {
 		scan_word_end(s, p);
-		if (p[0] == '\n')
+		if (p[0] == '\n') {
 			s->remote = 0;
+			s->simple = p + 1;
+		}
 		return 1;
 	}
 	if (strchr(";&|()", p[0])) {
 		scan_word_end(s, p);
-		if (p[0] != '(' && p[0] != ')') /* "ssh $(cat host) mpirun" goes on behind it */
+		if (p[0] != '(' && p[0] != ')') { /* "ssh $(cat host) mpirun" goes on behind it */
 			s->remote = 0;
+			s->simple = p + 1;
+		}
 		return 1;
 	}
 	if (!s->word)
@@ -240,6 +246,22 @@ const char *pxd_template_remote_at(const char *text, int k)
 int pxd_template_remote(const char *text)
 {
 	return pxd_template_remote_at(text, 0) != NULL;
+}
+
+char *pxd_template_way(const char *text, const char *name, const char *then)
+{
+	struct scan s = { .simple = text };
+	char found[PXD_HOLE_MAX], *way;
+
+	for (const char *p = text; *p; p += scan_char(&s, p)) {
+		if (!hole_at(text, p, found) || strcmp(found, name) != 0)
+			continue;
+		if (!s.remote ||
+			asprintf(&way, "%.*s%s%.1s", (int)(p - s.simple), s.simple, then, &s.quote) < 0)
+			return NULL;
+		return way;
+	}
+	return NULL;
 }
 
 char *pxd_text_replace(const char *text, const struct pxd_hole *holes, int nholes)

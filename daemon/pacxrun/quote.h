@@ -38,6 +38,9 @@ int pxd_template_has(const char *text, const char *name);
 int pxd_template_remote(const char *text);
 /* pxd_template_remote_at: the end of the k-th remote shell word (from 0), NULL = there are not so many. */
 const char *pxd_template_remote_at(const char *text, int k);
+/* pxd_template_way: the part of a start command that brings {name} to where it runs: the simple command around it up to the placeholder,
+ * then `then` instead, closed with the quote it stands in. A template. NULL: no {name}, not behind a remote shell, no memory. */
+char *pxd_template_way(const char *text, const char *name, const char *then);
 /* pxd_text_replace: plain replacement of {name} by the first word of the hole, without quoting, for
  * programs and arguments. NULL: out of memory. */
 char *pxd_text_replace(const char *text, const struct pxd_hole *holes, int nholes);

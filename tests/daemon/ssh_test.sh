@@ -1,6 +1,6 @@
 #!/bin/sh
 # Sites behind a real sshd on loopback, as root and as an ordinary user: the environment, odd arguments, standard
-# input, exit status, and with {guard} no orphans when ssh is killed. Needs root (it makes a user for the time of the test).
+# input, exit status, signals, and with {guard} no orphans when ssh is killed. Needs root (it makes a user for the time of the test).
 set -u
 export PACX_RECORDS=no # most of what is started here is no MPI program
 BUILD=$(cd "${PACX_BUILD:-build}" && pwd) || exit 1
@@ -147,6 +147,72 @@ END
 	check "ssh_mpi_$mpi" "$(timeout 60 "$BUILD/bin/pacxrun" -f "$D/hosts.yml" -- "$D/size.$mpi" "it's a: \$x" </dev/null 2>&1 | sort)" \
 		"$(for i in 0 1 2; do echo "$i/3 3 it's a: \$x"; done)"
 done
+
+# Signals: ssh hands none on, so {guard} there gets them; without one pacxrun says why they do not arrive.
+cat >"$D/signalled.c" <<'END'
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+static volatile sig_atomic_t got;
+static void came(int sig) { got = sig; }
+int main(int argc, char **argv)
+{
+	int rank, size, mine, all = 0;
+	signal(SIGUSR1, came);
+	signal(SIGUSR2, came);
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	if (rank == 0) {
+		printf("up\n");
+		fflush(stdout);
+	}
+	for (; all < size; usleep(5000)) {
+		mine = got != 0;
+		MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	}
+	printf("%d got %s\n", rank, got == SIGUSR2 ? "USR2" : "another");
+	return MPI_Finalize();
+}
+END
+await() { # PATTERN FILE
+	for i in $(seq 600); do
+		grep -q "$1" "$2" && return
+		sleep 0.1
+	done
+}
+for mpi in openmpi mpich; do
+	command -v mpicc.$mpi >/dev/null && [ -e "$BUILD/lib/libpacx-$mpi.so" ] || continue
+	over=
+	[ $mpi = openmpi ] && over="--oversubscribe --bind-to none"
+	mpicc.$mpi -o "$D/signalled.$mpi" "$D/signalled.c" || failed=1
+	cat >"$D/hosts.yml" <<END
+sites:
+  - {name: left, host: 127.0.0.1, port: $P1, ranks: 2, mpi: $mpi, start: "$SSH $USER_MADE@127.0.0.1 {key} {guard} mpirun.$mpi $over -np 2 {app} : -np 2 {pacxd}"}
+  - {name: right, host: 127.0.0.1, port: $P2, ranks: 1, mpi: $mpi, start: "true && $SSH $USER_MADE@127.0.0.1 'cd / && {key} {guard} mpirun.$mpi $over -np 1 {app} : -np 2 {pacxd}'"}
+END
+	env -u PACX_RECORDS timeout 100 "$BUILD/bin/pacxrun" -f "$D/hosts.yml" -- "$D/signalled.$mpi" </dev/null >"$D/out" 2>"$D/err" &
+	pacxrun=$!
+	await up "$D/out"
+	kill -USR2 "$(pgrep -P $pacxrun -x pacxrun)"
+	wait $pacxrun
+	check "ssh_signals_$mpi" "$? $(sort "$D/out") $(grep -v "Forwarding signal" "$D/err")" "0 0 got USR2
+1 got USR2
+2 got USR2
+up "
+done
+cat >"$D/hosts.yml" <<END
+sites:
+  - {name: there, host: 127.0.0.1, port: $P1, ranks: 2, mpi: openmpi, start: "exec $SSH $USER_MADE@127.0.0.1 sh -c \"'echo up; sleep 3; : {env}'\""}
+END
+"$BUILD/bin/pacxrun" -f "$D/hosts.yml" </dev/null >"$D/out" 2>"$D/err" &
+pacxrun=$!
+await up "$D/out"
+kill -USR1 $pacxrun
+wait $pacxrun
+check ssh_signal_without_guard "$? $(cat "$D/err")" \
+	"0 pacxrun: site 'there' does not get the signal User defined signal 1: it is behind a remote shell and its start command has no {guard}, which would take it"
 
 # The first site behind ssh gets standard input.
 cat >"$D/hosts.yml" <<END

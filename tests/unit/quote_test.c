@@ -144,3 +144,27 @@ TEST(only_placeholders_are_replaced)
 	CHECK_STR(out, "a2b{x}c");
 	free(out);
 }
+
+TEST(way_to_another_machine_is_gone_again)
+{
+	static const struct {
+		const char *start, *way;
+	} rows[] = {
+		{ "ssh host {guard} mpirun {app}", "ssh host true" },
+		{ "cd / && exec ssh -p 22 a ssh b {key} {guard} mpirun {app}; rm x",
+			" exec ssh -p 22 a ssh b {key} true" },
+		{ "ssh host 'cd /x && {key} {guard} mpirun {app}'", "ssh host 'cd /x && {key} true'" },
+		{ "x\nssh host \"{guard} mpirun\"", "ssh host \"true\"" }, { "ssh host mpirun {app}", NULL },
+		{ "{guard} mpirun {app}", NULL },           /* signalled like any process here */
+		{ "ssh gate; {guard} mpirun {app}", NULL }, /* what runs here, too */
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		char *way = pxd_template_way(rows[i].start, "guard", "true");
+
+		CHECK(!way == !rows[i].way);
+		if (way)
+			CHECK_STR(way, rows[i].way);
+		free(way);
+	}
+}
