@@ -117,7 +117,8 @@ static bool probe_start(struct half *h)
 		.site = (uint16_t)d->self,
 		.nsites = (uint16_t)d->hosts->nsites,
 		.gateway = (uint16_t)d->gateway,
-		.flags = PX_PROBING_JOB };
+		.flags = PX_PROBING_JOB,
+		.repr = d->hello.repr };
 	snprintf(side->id.version, sizeof side->id.version, "%s", PX_VERSION_TEXT);
 	snprintf(side->id.name, sizeof side->id.name, "%s", pxd_site_name(d, d->self));
 	snprintf(side->id.job, sizeof side->id.job, "%s", d->hosts->job_id);

@@ -102,6 +102,7 @@ static int serve(struct guest *g, struct pxd_talk *t, int gateway)
 	snprintf(side.id.version, sizeof side.id.version, "%s", PX_VERSION_TEXT);
 	snprintf(side.id.name, sizeof side.id.name, "%s", h->sites[self].name);
 	snprintf(side.id.job, sizeof side.id.job, "%s", h->job_id);
+	px_repr_native(&side.id.repr);
 	for (;;) {
 		ssize_t k = pxd_talk_some(t, in, sizeof in, px_now_ns() + IDLE_S * SECOND);
 

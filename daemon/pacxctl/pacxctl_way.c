@@ -170,6 +170,20 @@ static int ask(struct pxd_way *w, uint8_t op, const uint8_t *payload, size_t n, 
 	return rc < 0 ? rc : PX_EAGAIN;
 }
 
+/* How the two sites store data: no failure, but what it costs. */
+static void data_tell(struct pxd_way *w)
+{
+	struct px_repr here;
+	char what[420];
+
+	px_repr_native(&here);
+	if (px_repr_alike(&here, &w->id.repr))
+		pxd_way_good(w, "data", "stored as here: nothing has to be converted");
+	else
+		pxd_way_good(w, "data", "stored unlike here: at site %s %s", pxd_way_peer(w),
+			px_repr_tell(&here, &w->id.repr, what, sizeof what));
+}
+
 static int identity(struct pxd_way *w)
 {
 	const struct pxd_hosts *h = w->ctl->h;
@@ -221,6 +235,7 @@ static int identity(struct pxd_way *w)
 		strcmp(w->id.version, PX_VERSION_TEXT) == 0 ? ", as here"
 							    : "; here is " PX_VERSION_TEXT
 							      ", which understands it");
+	data_tell(w);
 	if (w->clock_s > 3600 || w->clock_s < -3600) {
 		pxd_way_because(w, "its clock is %.0f s %s", w->clock_s < 0 ? -w->clock_s : w->clock_s,
 			w->clock_s < 0 ? "behind" : "ahead");

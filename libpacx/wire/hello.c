@@ -49,7 +49,6 @@ static bool hello_valid(const struct px_hello *h)
 
 int px_hello_put(const struct px_hello *h, uint8_t *out, size_t cap)
 {
-	const struct px_repr *r = &h->repr;
 	size_t job, name, vendor;
 	uint8_t *p = out + FIXED;
 
@@ -72,19 +71,7 @@ int px_hello_put(const struct px_hello *h, uint8_t *out, size_t cap)
 	px_put32(out + 16, h->nranks);
 	px_put32(out + 20, (uint32_t)h->tag_ub);
 	px_put32(out + 24, h->features);
-	out[28] = r->big_endian;
-	out[29] = r->char_signed;
-	out[30] = r->size_long;
-	out[31] = r->size_pointer;
-	out[32] = r->size_wchar;
-	out[33] = r->size_long_double;
-	out[34] = r->align_double;
-	out[35] = r->align_long_long;
-	out[36] = r->align_long_double;
-	out[37] = r->long_double_format;
-	out[38] = r->size_fint;
-	out[39] = r->size_flogical;
-	px_put32(out + 40, (uint32_t)r->flogical_true);
+	px_repr_put(&h->repr, out + 28);
 	px_put64(out + 44, h->session);
 	px_put64(out + 52, h->next);
 	out[60] = (uint8_t)job;
@@ -108,7 +95,6 @@ static bool text_get(const uint8_t *p, size_t n, char *to)
 int px_hello_get(const uint8_t *in, size_t len, struct px_hello *h)
 {
 	struct px_hello g;
-	struct px_repr *r = &g.repr;
 	size_t job, name, vendor, ext;
 
 	if (len < 2)
@@ -131,26 +117,13 @@ int px_hello_get(const uint8_t *in, size_t len, struct px_hello *h)
 	g.nranks = px_get32(in + 16);
 	g.tag_ub = (int32_t)px_get32(in + 20);
 	g.features = px_get32(in + 24);
-	r->big_endian = in[28];
-	r->char_signed = in[29];
-	r->size_long = in[30];
-	r->size_pointer = in[31];
-	r->size_wchar = in[32];
-	r->size_long_double = in[33];
-	r->align_double = in[34];
-	r->align_long_long = in[35];
-	r->align_long_double = in[36];
-	r->long_double_format = in[37];
-	r->size_fint = in[38];
-	r->size_flogical = in[39];
-	r->flogical_true = (int32_t)px_get32(in + 40);
 	g.session = px_get64(in + 44);
 	g.next = px_get64(in + 52);
 	job = in[60];
 	name = in[61];
 	vendor = in[62];
 	ext = px_get16(in + 64);
-	if (in[63] != 0 || px_get16(in + 66) != 0)
+	if (px_repr_get(in + 28, &g.repr) < 0 || in[63] != 0 || px_get16(in + 66) != 0)
 		return PX_EPROTO;
 	if (job > PX_JOB_MAX || name > PX_NAME_MAX || vendor > PX_VENDOR_MAX ||
 		FIXED + job + name + vendor + ext > PX_HELLO_MAX)

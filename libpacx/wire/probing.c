@@ -63,6 +63,7 @@ void px_probing_put_id(const struct px_probing_id *id, uint8_t out[PX_PROBING_ID
 	text_put(out + 24, id->version, sizeof id->version);
 	text_put(out + 64, id->name, sizeof id->name);
 	text_put(out + 160, id->job, sizeof id->job);
+	px_repr_put(&id->repr, out + 256);
 }
 
 /* text_get: a text for people in a field of `field` bytes; 0 or PX_EPROTO. Control characters are replaced: it goes to terminals. */
@@ -93,7 +94,7 @@ int px_probing_get_id(const uint8_t in[PX_PROBING_ID], struct px_probing_id *id)
 	g.clock_ns = px_get64(in + 16);
 	if (px_get32(in + 12) != 0 || text_get(in + 24, 40, g.version, sizeof g.version) < 0 ||
 		text_get(in + 64, 96, g.name, sizeof g.name) < 0 ||
-		text_get(in + 160, 96, g.job, sizeof g.job) < 0)
+		text_get(in + 160, 96, g.job, sizeof g.job) < 0 || px_repr_get(in + 256, &g.repr) < 0)
 		return PX_EPROTO;
 	*id = g;
 	return 0;

@@ -4,13 +4,14 @@
  *
  *   0 "PXPB"  4 op (u8)  5 answer (u8: 0 request, 1 answer)  6 zero (2)  8 payload bytes (u64)
  *
- *   WHO     no payload; the answer's is struct px_probing_id, 256 bytes
+ *   WHO     no payload; the answer's is struct px_probing_id, 272 bytes
  *   ECHO    up to 64 KiB; the answer's is the same
  *   SINK    up to 1 MiB, thrown away; the answer has none, and comes when all has arrived
  *   REFUSED only as an answer: a sentence, at most 200 bytes (a daemon with a job refuses SINK)
  *
  *   id: 0 protocol (u16)  2 site (u16)  4 nsites (u16)  6 gateway (u16)  8 flags (u32)  12 zero (4)  16 clock, ns since 1970 (u64)
  *       24 version (40)  64 site's name (96)  160 job id (96); texts are padded with zeros, the last byte is zero
+ *       256 how the site stores data, as in a hello (16)
  *
  * The answering side is a pure state machine here, for pacxctl and pacxd alike; it allocates nothing and keeps no payload. No
  * sockets, no MPI.
@@ -24,7 +25,7 @@
 #include "hello.h"
 
 #define PX_PROBING_SIZE     16
-#define PX_PROBING_ID       256
+#define PX_PROBING_ID       272
 #define PX_PROBING_ECHO_MAX 65536
 #define PX_PROBING_SINK_MAX 1048576
 #define PX_PROBING_WHY_MAX  200
@@ -47,6 +48,7 @@ struct px_probing_id {
 	char version[40];
 	char name[PX_NAME_MAX + 1];
 	char job[PX_JOB_MAX + 1];
+	struct px_repr repr;
 };
 
 void px_probing_put(const struct px_probing *p, uint8_t out[PX_PROBING_SIZE]);

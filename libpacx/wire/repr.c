@@ -6,6 +6,8 @@
 #include <string.h>
 #include <wchar.h>
 
+#include "endian.h"
+#include "err.h"
 #include "floats.h"
 
 void px_repr_native(struct px_repr *r)
@@ -79,6 +81,45 @@ bool px_repr_valid(const struct px_repr *r)
 	       (r->size_flogical == 8 || one_of(r->size_flogical, 1, 2, 4));
 }
 
+void px_repr_put(const struct px_repr *r, uint8_t out[PX_REPR_SIZE])
+{
+	out[0] = r->big_endian;
+	out[1] = r->char_signed;
+	out[2] = r->size_long;
+	out[3] = r->size_pointer;
+	out[4] = r->size_wchar;
+	out[5] = r->size_long_double;
+	out[6] = r->align_double;
+	out[7] = r->align_long_long;
+	out[8] = r->align_long_double;
+	out[9] = r->long_double_format;
+	out[10] = r->size_fint;
+	out[11] = r->size_flogical;
+	px_put32(out + 12, (uint32_t)r->flogical_true);
+}
+
+int px_repr_get(const uint8_t in[PX_REPR_SIZE], struct px_repr *r)
+{
+	struct px_repr g = { .big_endian = in[0],
+		.char_signed = in[1],
+		.size_long = in[2],
+		.size_pointer = in[3],
+		.size_wchar = in[4],
+		.size_long_double = in[5],
+		.align_double = in[6],
+		.align_long_long = in[7],
+		.align_long_double = in[8],
+		.long_double_format = in[9],
+		.size_fint = in[10],
+		.size_flogical = in[11],
+		.flogical_true = (int32_t)px_get32(in + 12) };
+
+	if (!px_repr_valid(&g))
+		return PX_EPROTO;
+	*r = g;
+	return PX_OK;
+}
+
 /* Neither the sign of char nor alignments: messages are packed, and a char is a byte. */
 bool px_repr_alike(const struct px_repr *a, const struct px_repr *b)
 {
@@ -108,12 +149,13 @@ static void say(struct text *t, const char *fmt, ...)
 	t->len = n > 0 && t->len + (size_t)n < t->cap ? t->len + (size_t)n : t->cap - 1;
 }
 
-static void integer(struct text *t, const char *name, unsigned here, unsigned there, const char *rule)
+/* sign: 1 if one bit is for the sign. */
+static void integer(struct text *t, const char *name, unsigned here, unsigned there, unsigned sign)
 {
 	if (here == there)
 		return;
-	say(t, "%s has %u bits, not %u: %s beyond %u bits are errors %s", name, 8 * there, 8 * here, rule,
-		8 * (here < there ? here : there), here < there ? "here" : "there");
+	say(t, "%s has %u bits, not %u: values beyond 2^%u are errors %s", name, 8 * there, 8 * here,
+		8 * (here < there ? here : there) - sign, here < there ? "here" : "there");
 }
 
 const char *px_repr_tell(const struct px_repr *here, const struct px_repr *there, char *out, size_t cap)
@@ -126,10 +168,10 @@ const char *px_repr_tell(const struct px_repr *here, const struct px_repr *there
 	if (here->big_endian != there->big_endian)
 		say(&t, "bytes are in %s-endian order: receivers reverse all numbers but bytes",
 			there->big_endian ? "big" : "little");
-	integer(&t, "long", here->size_long, there->size_long, "values");
-	integer(&t, "MPI_Aint", here->size_pointer, there->size_pointer, "values");
-	integer(&t, "wchar_t", here->size_wchar, there->size_wchar, "characters");
-	integer(&t, "INTEGER", here->size_fint, there->size_fint, "values");
+	integer(&t, "long", here->size_long, there->size_long, 1);
+	integer(&t, "MPI_Aint", here->size_pointer, there->size_pointer, 1);
+	integer(&t, "wchar_t", here->size_wchar, there->size_wchar, 0);
+	integer(&t, "INTEGER", here->size_fint, there->size_fint, 1);
 	if (here->long_double_format != there->long_double_format)
 		say(&t, "long double is %s, not %s: rounded to the nearest value, beyond the range an error",
 			format[there->long_double_format], format[here->long_double_format]);

@@ -24,6 +24,10 @@ struct px_repr {
 
 void px_repr_native(struct px_repr *r); /* Fortran members: the usual 4, 4, 1 */
 bool px_repr_valid(const struct px_repr *r);
+#define PX_REPR_SIZE 16
+/* px_repr_put, px_repr_get: as it goes over a link (PROTOCOL.md, section 4). get: 0 or PX_EPROTO. */
+void px_repr_put(const struct px_repr *r, uint8_t out[PX_REPR_SIZE]);
+int px_repr_get(const uint8_t in[PX_REPR_SIZE], struct px_repr *r);
 
 /* px_repr_alike: no message between the two has to be converted, whatever its datatype. */
 bool px_repr_alike(const struct px_repr *a, const struct px_repr *b);

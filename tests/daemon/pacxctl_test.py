@@ -159,8 +159,10 @@ def head(op, n, answer=1):
     return b"PXPB" + struct.pack("<BBHQ", op, answer, 0, n)
 
 
-def fake(site=1, nsites=2, gateway=0, protocol=None, flags=0, clock=0.0, version="0.1.0", name="right", echo=True):
-    """An answering side without TLS that says of itself what it is told to."""
+def fake(site=1, nsites=2, gateway=0, protocol=None, flags=0, clock=0.0, version="0.1.0", name="right", echo=True, stores=None):
+    """An answering side without TLS that says of itself what it is told to; stores: its representation, this machine's if None."""
+    if stores is None:
+        stores = bytes([sys.byteorder == "big", *HERE, 4, 4, 1, 0, 0, 0])
     if protocol is None:
         with open("libpacx/wire/frame.h") as f:
             protocol = int(re.search(r"PX_PROTOCOL_VERSION (\d+)", f.read())[1])
@@ -171,9 +173,9 @@ def fake(site=1, nsites=2, gateway=0, protocol=None, flags=0, clock=0.0, version
             op, n = struct.unpack("<4xBxxxQ", take(c, 16))
             body = take(c, n)
             if op == 1:
-                c.sendall(head(1, 256) + struct.pack("<HHHHIIQ", protocol, site, nsites, gateway, flags, 0,
+                c.sendall(head(1, 272) + struct.pack("<HHHHIIQ", protocol, site, nsites, gateway, flags, 0,
                                                      int((time.time() + clock) * 1e9))
-                          + version.encode().ljust(40, b"\0") + name.encode().ljust(96, b"\0") + b"j".ljust(96, b"\0"))
+                          + version.encode().ljust(40, b"\0") + name.encode().ljust(96, b"\0") + b"j".ljust(96, b"\0") + stores)
             elif op == 2 and (echo or n < 1000):
                 c.sendall(head(2, n) + body)
             elif op == 3:
@@ -182,6 +184,7 @@ def fake(site=1, nsites=2, gateway=0, protocol=None, flags=0, clock=0.0, version
 
 
 PLAIN = "{default: , security: none}"
+HERE = [1, 8, 8, 4, 16, 8, 8, 16, 1]  # x86-64: char is signed, bytes of long, pointer, wchar_t, long double, alignments, x87
 
 
 @test
@@ -242,8 +245,8 @@ def doctor_is_content_with_answer():
         p = ctl("doctor", "-f", "hosts.yml", PACX_KEY_FILE="job.key")
     equal(p.returncode, 0, p.stdout + a.out)
     hops = [l.split("  ")[1].strip() for l in p.stdout.splitlines() if l.startswith("left -> right")]
-    equal(hops, ["name", "connect", "tls", "identity", "version", "clock", "mtu"])
-    contains(p.stdout, "and site right has proved that it has the job's key", "right -> left", "all 16 tests are ok",
+    equal(hops, ["name", "connect", "tls", "identity", "version", "data", "clock", "mtu"])
+    contains(p.stdout, "and site right has proved that it has the job's key", "right -> left", "all 18 tests are ok",
              "site right, gateway 0, job ")
     contains(a.out, "site left tests gateway 0 of right")
 
@@ -377,6 +380,23 @@ def doctor_finds_another_site_or_version_or_clock():
         p = doctor()
     equal(p.returncode, 0, p.stdout)
     contains(p.stdout, "+30.0", "times in the logs of the sites differ as much", "PACX 0.1.1?[2J; here is ")
+
+
+@test
+def doctor_names_what_is_stored_otherwise_and_what_it_costs():
+    port = hosts(links=PLAIN)[1]
+    if os.uname().machine != "x86_64":
+        return
+    for stores, said in (
+            ([1, 0, 8, 8, 4, 16, 8, 8, 8, 2, 4, 4, 0, 0, 0, 1], ["bytes are in", "endian order", "long double is IEEE's 128 bits"]),
+            ([0, 1, 4, 4, 4, 12, 4, 4, 4, 1, 4, 4, 1, 0, 0, 0], ["long has 32 bits, not 64: values beyond 2^31 are errors there",
+                                                             "MPI_Aint has 32 bits, not 64: values beyond 2^31 are errors there"])):
+        with Server(port, fake(stores=bytes(stores))):
+            p = doctor()
+        equal(p.returncode, 0, p.stdout)
+        contains(p.stdout, "data      ok    stored unlike here: at site right ", *said)
+    with Server(port, fake(stores=bytes(16))):
+        failed(doctor(), "pacx", "not of PACX")
 
 
 @test

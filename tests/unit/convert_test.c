@@ -168,7 +168,7 @@ TEST(the_machines_of_the_vectors_are_valid_and_alike_only_themselves)
 		}
 	}
 	px_repr_tell(&machine[0].r, &machine[2].r, text, sizeof text);
-	CHECK(strstr(text, "long has 32 bits, not 64: values beyond 32 bits are errors there") != NULL);
+	CHECK(strstr(text, "long has 32 bits, not 64: values beyond 2^31 are errors there") != NULL);
 	px_repr_tell(&machine[2].r, &machine[0].r, text, sizeof text);
 	CHECK(strstr(text, "errors here") != NULL);
 	CHECK(strlen(px_repr_tell(&machine[0].r, &machine[7].r, text, 40)) < 40);
