@@ -10,124 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "basic.h"
 #include "convert.h"
 #include "datatype.h"
 #include "err.h"
 #include "vendor.h"
-
-/* Their order is the numbering: new ones go to the end. Behind each what it consists of (convert.h): one atom, or two. */
-/* clang-format off */
-#ifdef OPEN_MPI
-#define HAS(name, else) name
-#else
-#define HAS(name, else) else
-#endif
-#define BASIC(X) \
-	X(MPI_BYTE, BYTE, COUNT) X(MPI_PACKED, BYTE, COUNT) X(MPI_CHAR, BYTE, COUNT) X(MPI_SIGNED_CHAR, BYTE, COUNT) \
-	X(MPI_UNSIGNED_CHAR, BYTE, COUNT) X(MPI_WCHAR, WCHAR, COUNT) X(MPI_SHORT, INT2, COUNT) \
-	X(MPI_UNSIGNED_SHORT, INT2, COUNT) X(MPI_INT, INT4, COUNT) X(MPI_UNSIGNED, INT4, COUNT) X(MPI_LONG, LONG, COUNT) \
-	X(MPI_UNSIGNED_LONG, ULONG, COUNT) X(MPI_LONG_LONG, INT8, COUNT) X(MPI_UNSIGNED_LONG_LONG, INT8, COUNT) \
-	X(MPI_FLOAT, FLOAT, COUNT) X(MPI_DOUBLE, DOUBLE, COUNT) X(MPI_LONG_DOUBLE, LDOUBLE, COUNT) \
-	X(MPI_INT8_T, BYTE, COUNT) X(MPI_INT16_T, INT2, COUNT) X(MPI_INT32_T, INT4, COUNT) X(MPI_INT64_T, INT8, COUNT) \
-	X(MPI_UINT8_T, BYTE, COUNT) X(MPI_UINT16_T, INT2, COUNT) X(MPI_UINT32_T, INT4, COUNT) X(MPI_UINT64_T, INT8, COUNT) \
-	X(MPI_C_BOOL, BYTE, COUNT) X(MPI_C_FLOAT_COMPLEX, FLOAT, FLOAT) X(MPI_C_DOUBLE_COMPLEX, DOUBLE, DOUBLE) \
-	X(MPI_C_LONG_DOUBLE_COMPLEX, LDOUBLE, LDOUBLE) X(MPI_AINT, AINT, COUNT) X(MPI_COUNT, INT8, COUNT) \
-	X(MPI_OFFSET, INT8, COUNT) X(MPI_FLOAT_INT, FLOAT, INT4) X(MPI_DOUBLE_INT, DOUBLE, INT4) \
-	X(MPI_LONG_INT, LONG, INT4) X(MPI_2INT, INT4, INT4) X(MPI_SHORT_INT, INT2, INT4) \
-	X(MPI_LONG_DOUBLE_INT, LDOUBLE, INT4) X(MPI_CHARACTER, BYTE, COUNT) X(MPI_LOGICAL, LOGICAL, COUNT) \
-	X(MPI_INTEGER, INTEGER, COUNT) X(MPI_REAL, FLOAT, COUNT) X(MPI_DOUBLE_PRECISION, DOUBLE, COUNT) \
-	X(MPI_COMPLEX, FLOAT, FLOAT) X(MPI_DOUBLE_COMPLEX, DOUBLE, DOUBLE) X(MPI_2REAL, FLOAT, FLOAT) \
-	X(MPI_2DOUBLE_PRECISION, DOUBLE, DOUBLE) X(MPI_2INTEGER, INTEGER, INTEGER) X(MPI_INTEGER1, BYTE, COUNT) \
-	X(MPI_INTEGER2, INT2, COUNT) X(MPI_INTEGER4, INT4, COUNT) X(MPI_INTEGER8, INT8, COUNT) X(MPI_REAL4, FLOAT, COUNT) \
-	X(MPI_REAL8, DOUBLE, COUNT) X(MPI_REAL16, REAL16, COUNT) X(MPI_COMPLEX8, FLOAT, FLOAT) \
-	X(MPI_COMPLEX16, DOUBLE, DOUBLE) X(MPI_COMPLEX32, REAL16, REAL16) X(MPI_CXX_BOOL, BYTE, COUNT) \
-	X(MPI_CXX_FLOAT_COMPLEX, FLOAT, FLOAT) X(MPI_CXX_DOUBLE_COMPLEX, DOUBLE, DOUBLE) \
-	X(MPI_CXX_LONG_DOUBLE_COMPLEX, LDOUBLE, LDOUBLE) \
-	X(HAS(MPI_LOGICAL1, MPI_INTEGER1), LOGICAL1, COUNT) X(HAS(MPI_LOGICAL2, MPI_INTEGER2), LOGICAL2, COUNT) \
-	X(HAS(MPI_LOGICAL4, MPI_INTEGER4), LOGICAL4, COUNT) X(HAS(MPI_LOGICAL8, MPI_INTEGER8), LOGICAL8, COUNT)
-#define OPS(X) \
-	X(MPI_MAX) X(MPI_MIN) X(MPI_SUM) X(MPI_PROD) X(MPI_LAND) X(MPI_BAND) X(MPI_LOR) X(MPI_BOR) X(MPI_LXOR) X(MPI_BXOR) \
-	X(MPI_MAXLOC) X(MPI_MINLOC) X(MPI_REPLACE) X(MPI_NO_OP)
-/* clang-format on */
-
-#define CASE(x, ...)                                                                                         \
-	case __COUNTER__ - base:                                                                             \
-		return x;
-#define MATCH(x, ...)                                                                                        \
-	n++;                                                                                                 \
-	if (t == x)                                                                                          \
-		return n;
-#define ATOMS(x, a, b) { PX_ATOM_##a, PX_ATOM_##b },
-
-MPI_Datatype px_basic(uint32_t code)
-{
-	enum { base = __COUNTER__ }; /* numbers begin with 1 */
-
-	switch (code) {
-		BASIC(CASE)
-	default:
-		return MPI_DATATYPE_NULL;
-	}
-}
-
-static uint32_t code_of(MPI_Datatype t)
-{
-	uint32_t n = 0;
-
-	BASIC(MATCH)
-	return 0;
-}
-
-uint32_t px_basic_code(MPI_Datatype t, MPI_Count *bytes)
-{
-	uint32_t code = t == MPI_DATATYPE_NULL ? 0 : code_of(t);
-
-	*bytes = 1;
-	if (code != 0)
-		return code;
-	if (px_n.Type_size_x(t, bytes) != MPI_SUCCESS)
-		*bytes = 0;
-	return 1;
-}
-
-MPI_Op px_op_of(uint32_t code)
-{
-	enum { base = __COUNTER__ };
-
-	switch (code) {
-		OPS(CASE)
-	default:
-		return MPI_OP_NULL;
-	}
-}
-
-uint32_t px_op_code(MPI_Op t)
-{
-	uint32_t n = 0;
-
-	OPS(MATCH)
-	return 0;
-}
-
-/* Atoms of the basic types, by code; PX_ATOM_COUNT: there is no second one. */
-static const enum px_atom atoms[][2] = { { PX_ATOM_COUNT, PX_ATOM_COUNT }, BASIC(ATOMS) };
-
-/* rep more of a basic type: a complex type is twice the same, a pair is not. */
-static int sig_add(struct px_sig *s, const enum px_atom *a, uint64_t n)
-{
-	int rc = PX_OK;
-
-	if (a[1] == PX_ATOM_COUNT)
-		return px_sig_add(s, a[0], n);
-	if (a[0] == a[1])
-		return px_sig_add(s, a[0], 2 * n);
-	for (; n > 0 && rc == PX_OK; n--) {
-		rc = px_sig_add(s, a[0], 1);
-		if (rc == PX_OK)
-			rc = px_sig_add(s, a[1], 1);
-	}
-	return rc;
-}
 
 const struct px_sig *px_signature_get(MPI_Datatype t)
 {
@@ -142,7 +29,7 @@ const struct px_sig *px_signature_get(MPI_Datatype t)
 	m = px_type_get(t)->map;
 	m->sig = calloc(1, sizeof *m->sig);
 	for (int i = 0; m->sig && i < m->n && rc == PX_OK; i++)
-		rc = sig_add(m->sig, atoms[m->run[i].code], (uint64_t)(m->run[i].count * m->run[i].rep));
+		rc = px_signature_add(m->sig, m->run[i].code, (uint64_t)(m->run[i].count * m->run[i].rep));
 	if (m->sig && rc != PX_OK) {
 		px_sig_free(m->sig);
 		free(m->sig);
@@ -151,17 +38,45 @@ const struct px_sig *px_signature_get(MPI_Datatype t)
 	return m->sig;
 }
 
-static MPI_Count basic_extent(uint32_t code)
+static MPI_Count basic_extent(const struct px_typemap *m, uint32_t code)
 {
-	return px_type_get(px_basic(code))->extent;
+	MPI_Count extent, touched;
+	unsigned align;
+
+	px_basic_shape(code, m->as, &extent, &touched, &align);
+	return extent;
+}
+
+MPI_Count px_typemap_extent(const struct px_typemap *m, MPI_Datatype t)
+{
+	return m->as ? m->ub - m->lb : px_type_get(t)->extent;
+}
+
+/* Elements of inner become part of m: the first at offset `at`, the last one `span` bytes on. */
+static void bound(struct px_typemap *m, const struct px_typemap *inner, MPI_Count at, MPI_Count span)
+{
+	MPI_Count lb = at + inner->lb + (span < 0 ? span : 0), ub = at + inner->ub + (span > 0 ? span : 0);
+
+	m->lb = m->bounded && m->lb < lb ? m->lb : lb;
+	m->ub = m->bounded && m->ub > ub ? m->ub : ub;
+	m->align = m->align > inner->align ? m->align : inner->align;
+	m->given |= inner->given;
+	m->bounded = true;
+}
+
+static void bound_as_told(struct px_typemap *m, MPI_Count lb, MPI_Count extent)
+{
+	m->lb = lb;
+	m->ub = lb + extent;
+	m->bounded = m->given = true;
 }
 
 /* Can `next` be told as more of the same as the last run? */
-static bool join(struct px_run *last, const struct px_run *next)
+static bool join(const struct px_typemap *m, struct px_run *last, const struct px_run *next)
 {
 	if (last->code != next->code || next->rep != 1)
 		return false;
-	if (last->rep == 1 && next->offset == last->offset + last->count * basic_extent(last->code)) {
+	if (last->rep == 1 && next->offset == last->offset + last->count * basic_extent(m, last->code)) {
 		last->count += next->count;
 		return true;
 	}
@@ -177,7 +92,7 @@ static bool join(struct px_run *last, const struct px_run *next)
 
 static int add(struct px_typemap *m, const struct px_run *run)
 {
-	if (run->count == 0 || run->rep == 0 || (m->n > 0 && join(&m->run[m->n - 1], run)))
+	if (run->count == 0 || run->rep == 0 || (m->n > 0 && join(m, &m->run[m->n - 1], run)))
 		return MPI_SUCCESS;
 	if (m->n == m->cap) {
 		int cap = m->cap ? 2 * m->cap : 4;
@@ -194,16 +109,18 @@ static int add(struct px_typemap *m, const struct px_run *run)
 
 /* n elements of inner, `extent` bytes apart, the first at offset `at`. */
 static int repeat(
-	struct px_typemap *m, const struct px_typemap *inner, MPI_Aint at, MPI_Count n, MPI_Count extent)
+	struct px_typemap *m, const struct px_typemap *inner, MPI_Count at, MPI_Count n, MPI_Count extent)
 {
 	const struct px_run *one = inner->run;
 	int rc = MPI_SUCCESS;
 
+	if (n > 0)
+		bound(m, inner, at, (n - 1) * extent);
 	if (inner->n == 1 && one->rep == 1 && n > 0) {
 		struct px_run run = *one;
 
 		run.offset += at;
-		if (one->count * basic_extent(one->code) == extent) {
+		if (one->count * basic_extent(m, one->code) == extent) {
 			run.count *= n;
 		} else if (n > 1) {
 			run.stride = extent;
@@ -387,6 +304,7 @@ static int map_array(
 	}
 	if (rc == MPI_SUCCESS)
 		rc = array_walk(m, inner, extent, dim, (int)n, 0);
+	bound_as_told(m, 0, stride * extent);
 	for (MPI_Count i = 0; dim && i < n; i++)
 		free(dim[i].index);
 	free(dim);
@@ -394,7 +312,7 @@ static int map_array(
 }
 
 /* Counts and displacements of the constructors that place blocks: block i has *len elements at *at bytes. */
-static void block(const struct contents *c, MPI_Count extent, MPI_Count i, MPI_Count *len, MPI_Aint *at)
+static void block(const struct contents *c, MPI_Count extent, MPI_Count i, MPI_Count *len, MPI_Count *at)
 {
 	const MPI_Count *v = c->large ? c->num + c->ni : c->num, n = v[0];
 
@@ -405,27 +323,27 @@ static void block(const struct contents *c, MPI_Count extent, MPI_Count i, MPI_C
 		return;
 	case MPI_COMBINER_VECTOR:
 		*len = v[1];
-		*at = (MPI_Aint)(i * v[2] * extent);
+		*at = (i * v[2] * extent);
 		return;
 	case MPI_COMBINER_HVECTOR:
 		*len = v[1];
-		*at = (MPI_Aint)(i * (c->large ? v[2] : c->aint[0]));
+		*at = (i * (c->large ? v[2] : c->aint[0]));
 		return;
 	case MPI_COMBINER_INDEXED:
 		*len = v[1 + i];
-		*at = (MPI_Aint)(v[1 + n + i] * extent);
+		*at = (v[1 + n + i] * extent);
 		return;
 	case MPI_COMBINER_INDEXED_BLOCK:
 		*len = v[1];
-		*at = (MPI_Aint)(v[2 + i] * extent);
+		*at = (v[2 + i] * extent);
 		return;
 	case MPI_COMBINER_HINDEXED_BLOCK:
 		*len = v[1];
-		*at = (MPI_Aint)(c->large ? v[2 + i] : c->aint[i]);
+		*at = (c->large ? v[2 + i] : c->aint[i]);
 		return;
 	default: /* HINDEXED, STRUCT */
 		*len = v[1 + i];
-		*at = (MPI_Aint)(c->large ? v[1 + n + i] : c->aint[i]);
+		*at = (c->large ? v[1 + n + i] : c->aint[i]);
 	}
 }
 
@@ -436,8 +354,7 @@ static int map_blocks(
 	int rc = MPI_SUCCESS;
 
 	for (MPI_Count i = 0; i < n && rc == MPI_SUCCESS; i++) {
-		MPI_Count len;
-		MPI_Aint at;
+		MPI_Count len, at;
 
 		block(c, extent, i, &len, &at);
 		rc = repeat(m, inner, at, len, extent);
@@ -445,43 +362,64 @@ static int map_blocks(
 	return rc;
 }
 
+/* An inner type, and the distance of its elements. */
+static int map_inner(struct px_typemap *inner, MPI_Datatype t, int depth, MPI_Count *extent)
+{
+	MPI_Count lb;
+	int rc = map_type(inner, t, depth + 1);
+
+	if (rc == MPI_SUCCESS && inner->as)
+		*extent = inner->ub - inner->lb;
+	else if (rc == MPI_SUCCESS)
+		rc = px_n.Type_get_extent_x(t, &lb, extent);
+	return rc;
+}
+
+static MPI_Count round_up(MPI_Count n, unsigned align)
+{
+	return (n + align - 1) / align * align;
+}
+
 static int map_struct(struct px_typemap *m, const struct contents *c, int depth)
 {
 	int rc = MPI_SUCCESS;
 
 	for (MPI_Count i = 0; i < c->nd && rc == MPI_SUCCESS; i++) {
-		struct px_typemap inner = { 0 };
-		MPI_Count len, lb, extent = 0;
-		MPI_Aint at;
+		struct px_typemap inner = { .as = m->as };
+		MPI_Count len, at, extent = 0;
 
 		block(c, 0, i, &len, &at);
-		rc = map_type(&inner, c->type[i], depth + 1);
-		if (rc == MPI_SUCCESS)
-			rc = px_n.Type_get_extent_x(c->type[i], &lb, &extent);
+		rc = map_inner(&inner, c->type[i], depth, &extent);
 		if (rc == MPI_SUCCESS)
 			rc = repeat(m, &inner, at, len, extent);
 		m->foreign |= inner.foreign;
 		free(inner.run);
 	}
+	if (m->as && m->align > 0 && !m->given)
+		m->ub = m->lb + round_up(m->ub - m->lb, m->align);
 	return rc;
 }
 
 static int map_derived(struct px_typemap *m, const struct contents *c, int depth)
 {
-	struct px_typemap inner = { 0 };
-	MPI_Count lb, extent = 0;
+	struct px_typemap inner = { .as = m->as };
+	MPI_Count extent = 0;
 	int rc;
 
 	if (c->combiner == MPI_COMBINER_STRUCT)
 		return map_struct(m, c, depth);
-	rc = map_type(&inner, c->type[0], depth + 1);
-	if (rc == MPI_SUCCESS)
-		rc = px_n.Type_get_extent_x(c->type[0], &lb, &extent);
+	rc = map_inner(&inner, c->type[0], depth, &extent);
 	if (rc == MPI_SUCCESS) {
 		switch (c->combiner) {
 		case MPI_COMBINER_DUP:
+			rc = repeat(m, &inner, 0, 1, extent);
+			break;
 		case MPI_COMBINER_RESIZED:
 			rc = repeat(m, &inner, 0, 1, extent);
+			if (c->large)
+				bound_as_told(m, c->num[c->ni], c->num[c->ni + 1]);
+			else
+				bound_as_told(m, c->aint[0], c->aint[1]);
 			break;
 		case MPI_COMBINER_SUBARRAY:
 		case MPI_COMBINER_DARRAY:
@@ -535,6 +473,7 @@ static uint32_t f90_code(int combiner, MPI_Datatype t, MPI_Count *times)
 
 static int map_type(struct px_typemap *m, MPI_Datatype t, int depth)
 {
+	MPI_Count extent, touched;
 	struct contents c;
 	int rc = envelope(t, &c);
 
@@ -546,6 +485,9 @@ static int map_type(struct px_typemap *m, MPI_Datatype t, int depth)
 		run.code = c.combiner == MPI_COMBINER_NAMED ? px_basic_code(t, &run.count)
 							    : f90_code(c.combiner, t, &run.count);
 		m->foreign |= run.code == 1 && t != MPI_BYTE && run.count > 0;
+		m->lb = 0;
+		m->bounded = px_basic_shape(run.code, m->as, &extent, &touched, &m->align);
+		m->ub = extent * run.count;
 		return add(m, &run);
 	}
 	rc = contents_get(t, &c);
@@ -571,13 +513,38 @@ const struct px_typemap *px_typemap_get(MPI_Datatype t)
 	return m;
 }
 
+const struct px_typemap *px_typemap_there(MPI_Datatype t, const struct px_repr *as)
+{
+	const struct px_typemap *here = px_typemap_get(t);
+	struct px_typemap *m = here ? here->others : NULL;
+
+	while (m && m->as != as)
+		m = m->others;
+	if (m || !here)
+		return m;
+	m = calloc(1, sizeof *m);
+	if (!m)
+		return NULL;
+	m->as = as;
+	if (map_type(m, t, 0) != MPI_SUCCESS) {
+		px_typemap_free(m);
+		return NULL;
+	}
+	m->others = here->others;
+	px_type_get(t)->map->others = m;
+	return m;
+}
+
 void px_typemap_free(struct px_typemap *m)
 {
-	if (m && m->sig)
-		px_sig_free(m->sig);
-	if (m) {
+	while (m) {
+		struct px_typemap *next = m->others;
+
+		if (m->sig)
+			px_sig_free(m->sig);
 		free(m->sig);
 		free(m->run);
+		free(m);
+		m = next;
 	}
-	free(m);
 }

@@ -1,5 +1,4 @@
-/* typemap.h: a datatype written out as runs of basic elements, and numbers for basic types and operators that mean the same
- * at every site.
+/* typemap.h: a datatype written out as runs of basic elements (basic.h).
  *
  * For those who must describe the layout of a datatype to a rank of another vendor's MPI (rma/). A map is made from the
  * constructors of the type (PMPI_Type_get_contents), at the first time that it is asked for, and lives in the cache of
@@ -12,12 +11,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct px_repr;
 struct px_sig;
 
 /* rep times count elements of basic type `code`, next to each other; the first begins at offset, the next ones stride
  * bytes further each. Runs are in the order of the type map. */
 struct px_run {
-	MPI_Aint offset, stride;
+	MPI_Count offset, stride; /* not MPI_Aint: of a machine with more memory, perhaps */
 	MPI_Count count, rep;
 	uint32_t code;
 };
@@ -27,23 +27,26 @@ struct px_typemap {
 	struct px_run *run; /* [n] */
 	bool foreign;       /* there are basic types of the vendor's own in it */
 	struct px_sig *sig; /* NULL: nobody has asked yet */
+	/* Of one element, where `as` is set: */
+	const struct px_repr *as; /* the machine that it is laid out for; NULL: this one */
+	MPI_Count lb, ub;
+	unsigned align;            /* of its basic elements */
+	bool bounded, given;       /* lb and ub have been set; by the user (MPI_Type_create_resized) */
+	struct px_typemap *others; /* the same datatype for other machines */
 };
 
 /* px_typemap_get: of one element of t, borrowed until t is freed. NULL: no valid datatype, or out of memory. */
 const struct px_typemap *px_typemap_get(MPI_Datatype t);
 void px_typemap_free(struct px_typemap *m);
 
+/* px_typemap_there: the same for a machine with other sizes and alignments: as it would be laid out if the datatype had been made there, by the
+ * same calls (MPI standard 12.2.4, of target datatypes). `as` must outlive t. */
+const struct px_typemap *px_typemap_there(MPI_Datatype t, const struct px_repr *as);
+/* px_typemap_extent: distance of two elements of t, whose map m is. */
+MPI_Count px_typemap_extent(const struct px_typemap *m, MPI_Datatype t);
+
 /* px_signature_get: what one element of t consists of, in the order of the type map (convert.h); borrowed until t is freed. NULL: no
  * valid datatype, out of memory, or there are basic types in it that only this vendor knows. */
 const struct px_sig *px_signature_get(MPI_Datatype t);
-
-/* px_basic: the basic type with this number here, MPI_DATATYPE_NULL if there is none. px_basic_code: the reverse; basic types
- * without a number (the vendor's own) give that of MPI_BYTE and *bytes = how many of them, others 1. */
-MPI_Datatype px_basic(uint32_t code);
-uint32_t px_basic_code(MPI_Datatype t, MPI_Count *bytes);
-
-/* px_op_code: number of a predefined operator, 0 for others; px_op_of: the reverse, MPI_OP_NULL if there is none. */
-uint32_t px_op_code(MPI_Op op);
-MPI_Op px_op_of(uint32_t code);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "basic.h"
 #include "datatype.h"
 #include "typemap.h"
 #include "vendor.h"

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "basic.h"
 #include "bind.h"
 #include "datatype.h"
 #include "endian.h"

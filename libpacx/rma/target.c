@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "basic.h"
 #include "datatype.h"
 #include "endian.h"
 #include "rma.h"
