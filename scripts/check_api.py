@@ -17,7 +17,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
-from gen_bindings import ROOT, dlsym_names, fortran_names, leave_names, lookup, prototypes, read_api, row_name, stem, symbol_name  # noqa: E402
+from gen_bindings import ROOT, dlsym_names, fortran_names, leave_names, lookup, prototypes, read_api, reason, row_name, stem, symbol_name  # noqa: E402
 
 VENDORS = {"openmpi": "libmpi.so.40", "mpich": "libmpich.so.12"}
 
@@ -80,7 +80,7 @@ def table(api, installed):
     meaning = {
         "own": "carried out by libpacx",
         "call": "native, with `MPI_COMM_WORLD` mapped",
-        "refused": "not supported: raises an error through the error handler; works on a communicator within one site",
+        "refused": "not supported, for the reasons below: raises an error through the error handler; works on a communicator within one site",
         "native": "not intercepted",
     }
     for cls in ("own", "call", "refused", "native"):
@@ -90,6 +90,12 @@ def table(api, installed):
         else:
             listed = f"{len(names)}: " + ", ".join(f"`{symbol_name(n) if n.startswith('X_') else n}`" for n in names)
         print(f"| {cls} | {listed} | {meaning[cls]} |")
+    print("\n| refused | because |\n|---|---|")
+    whys = {}
+    for n in sorted(n for n, row in api.items() if row[0] == "refused"):
+        whys.setdefault(reason(n), []).append(f"`{symbol_name(n) if n.startswith('X_') else n}`")
+    for why, names in whys.items():
+        print(f"| {', '.join(names)} | {why} |")
     large = sum(1 for fs in installed.values() for n in fs if n not in api and n.endswith("_c"))
     print(f"\nThe {large} large-count functions `MPI_X_c` of MPICH are treated like `MPI_X`." if large else "")
 

@@ -93,22 +93,32 @@ class Func:
         return [p for p in self.params if p.type == "MPI_Comm" and not p.array]
 
 
+REASONS = {}  # name -> why it is refused, of the rows read
+
+
+def reason(name):
+    """Why `name` is refused; found as lookup finds its row."""
+    return next(REASONS[n] for n in (name, name.removesuffix("_c"), name.removeprefix("X_")) if n in REASONS)
+
+
 def read_api(path=API):
     """Name -> (class, set of options). Raises on a row it does not understand."""
     api = {}
     for no, line in enumerate(open(path), 1):
-        line = line.split("#")[0].split()
+        line = line.split("#")[0].split(maxsplit=2)
         if not line:
             continue
-        if len(line) != 2:
-            raise SystemExit(f"{path}:{no}: a row is `Name class[:option,...]`, not {' '.join(line)!r}")
-        name, cls = line
+        name, cls, *why = [*line, ""][:3] if len(line) < 3 else line
         cls, _, opts = cls.partition(":")
+        if bool("".join(why)) != (cls == "refused"):
+            raise SystemExit(f"{path}:{no}: a row is `Name class[:option,...]`, and the reason for class refused alone")
+        if cls == "refused":
+            REASONS[name] = why[0].strip()
         if cls not in ("native", "call", "own", "refused"):
             raise SystemExit(f"{path}:{no}: class {cls!r} is none of native, call, own, refused")
         if name in api:
             raise SystemExit(f"{path}:{no}: {name} has a second row")
-        bad = set(filter(None, opts.split(","))) - {"any", "nolock", "before", "both", "meet", "win", "world", "either", "inter", "later"}
+        bad = set(filter(None, opts.split(","))) - {"any", "nolock", "before", "both", "meet", "win", "either", "inter", "later"}
         if bad:
             raise SystemExit(f"{path}:{no}: unknown option {' '.join(sorted(bad))}")
         api[name] = (cls, set(filter(None, opts.split(","))))
@@ -274,7 +284,7 @@ def call_body(f, small, opts):
         call = f'c->inter ? px_not_inter(c) : {call}'
     if pre:
         out += [f"int *{n}_ = {e};" for n, e in pre] + ["", *nulls]
-        out += ["if (rc != MPI_SUCCESS) {", f'\trc = px_unsupported(c, "{symbol_name(f.name)} with counts or displacements beyond INT_MAX");',
+        out += ["if (rc != MPI_SUCCESS) {", f'\trc = px_unsupported(c, "{symbol_name(f.name)}", "a count or displacement is beyond INT_MAX");',
                 "} else {", f'\tconst char *outer = px_begin("{symbol_name(f.name)}");', "", f"\trc = {call};", "\tpx_end(outer);", "}"]
         out += [f"free({n}_);" for n, _ in pre] + ["return rc;"]
         return out
@@ -315,7 +325,7 @@ def trampoline(f, funcs, cls, opts):
             b += ["if (comm != native) {", f"\tint rc = {native_call(f, False)};", "", "\tif (rc != MPI_SUCCESS)", "\t\treturn rc;", "}"]
         b += [f"return {native_call(f)};"]
     elif cls == "refused" and not comms:
-        b = ["if (!px_spanning())" if "world" in opts else "if (!px_active)", f"\treturn {native_call(f)};", *void, *null_outputs(f), f'return px_unsupported(NULL, "{symbol_name(f.name)}");']
+        b = ["if (!px_active)", f"\treturn {native_call(f)};", *void, *null_outputs(f), f'return px_unsupported(NULL, "{symbol_name(f.name)}", "{reason(f.name)}");']
     elif f.name == "File_open":  # its I/O component is loaded in here and must be sealed, too
         b = ["MPI_Comm native = PX_MAP(comm);", "struct px_comm *c = px_comm_find(native);", "const char *outer;", "int rc;", "", "if (PX_UNLIKELY(c)) {",
              *indent(call_body(f, small, opts)), "}", "rc = meet(comm, native);", "if (rc != MPI_SUCCESS)", "\treturn rc;", f"rc = {native_call(f)};",
@@ -331,9 +341,9 @@ def trampoline(f, funcs, cls, opts):
         if "meet" in opts and len(comms) == 1:
             b[-1:] = ["if (PX_LIKELY(!c)) {", f"\tint rc = meet({comms[0].name}, native);", "",
                       f"\treturn rc != MPI_SUCCESS ? rc : {native_call(f)};", "}",
-                  *null_outputs(f), f'return px_unsupported(c, "{symbol_name(f.name)}");']
+                  *null_outputs(f), f'return px_unsupported(c, "{symbol_name(f.name)}", "{reason(f.name)}");']
         else:
-            b += [f"\treturn {native_call(f)};", *null_outputs(f), f'return px_unsupported(c, "{symbol_name(f.name)}");']
+            b += [f"\treturn {native_call(f)};", *null_outputs(f), f'return px_unsupported(c, "{symbol_name(f.name)}", "{reason(f.name)}");']
     elif "win" in opts:
         pointer = any(p.type == "MPI_Win *" for p in f.params)
         b = [f"struct px_win *w = px_win_find({'*' if pointer else ''}win);", "const char *outer;", "int rc;", "", "if (PX_LIKELY(!w))",

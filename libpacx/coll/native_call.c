@@ -38,6 +38,10 @@ int px_call_start(const struct px_call *k, MPI_Comm n, MPI_Request *req)
 		return px_n.Ialltoallw(k->s, k->scounts, k->sdispls, k->stypes, k->r, k->rcounts, k->rdispls,
 			k->rtypes, n, req);
 	case PX_CALL_DUP:
+#ifdef PX_HAVE_Comm_idup_with_info
+		if (k->info)
+			return px_n.Comm_idup_with_info(k->of ? k->of : n, *k->info, k->newcomm, req);
+#endif
 		return px_n.Comm_idup(k->of ? k->of : n, k->newcomm, req);
 	}
 	return MPI_ERR_INTERN;

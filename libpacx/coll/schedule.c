@@ -17,6 +17,7 @@
 #include "raise.h"
 #include "request.h"
 #include "state.h"
+#include "talk.h"
 #include "typemap.h"
 #include "unlike.h"
 #include "wait.h"
@@ -292,50 +293,14 @@ int px_sched_call(struct px_sched *s, int (*fn)(struct px_sched *, void *), void
 	return number(s, st);
 }
 
-/* Post a receive in the collective context. */
-static void internal_post(struct px_comm *c, struct px_req *r)
-{
-	struct px_msg *u = px_match_find(&c->coll, r->peer, r->tag, true);
-
-	if (u) {
-		px_channel_take(r, u);
-	} else {
-		px_match_post(&c->coll, r);
-		px_duty_add(1);
-	}
-}
-
-static void internal_req(
-	struct px_req *r, struct px_comm *c, enum px_kind kind, const void *buf, int bytes, int peer, int tag)
-{
-	px_req_init(r, c);
-	px_req_args(r, buf, bytes, MPI_BYTE, peer, tag);
-	r->kind = kind;
-}
-
 int px_internal_send(struct px_comm *c, const void *buf, int bytes, int dst, int tag)
 {
-	struct px_req r;
-	int rc;
-
-	internal_req(&r, c, PX_SEND, buf, bytes, dst, tag);
-	rc = px_channel_send(&r, c->ctx | 1, c->grank[dst], PX_FF_COLL);
-	if (rc == MPI_SUCCESS)
-		rc = px_req_wait(&r);
-	free(r.why);
-	return rc;
+	return px_talk_send(&c->coll, c->ctx | 1, buf, bytes, dst, tag, PX_FF_COLL);
 }
 
 int px_internal_recv(struct px_comm *c, void *buf, int bytes, int src, int tag)
 {
-	struct px_req r;
-	int rc;
-
-	internal_req(&r, c, PX_RECV, buf, bytes, src, tag);
-	internal_post(c, &r);
-	rc = px_req_wait(&r);
-	free(r.why);
-	return rc;
+	return px_talk_recv(&c->coll, buf, bytes, src, tag);
 }
 
 /* Tags: the number of the operation, and below it that of the message or native step. */
@@ -415,7 +380,7 @@ static void step_start(struct px_sched *s, struct step *st)
 		break;
 	case STEP_RECV:
 		st->req.tag = tag_of(s, st);
-		internal_post(s->c, &st->req);
+		px_talk_post(&s->c->coll, &st->req);
 		rc = MPI_SUCCESS;
 		break;
 	}

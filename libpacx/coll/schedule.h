@@ -81,6 +81,7 @@ struct px_call {
 	MPI_Op op;
 	int root;    /* native rank */
 	MPI_Comm of; /* DUP: another native communicator of the same members; 0: the communicator's own */
+	const MPI_Info *info; /* DUP: its hints, which must live as long as the schedule; or NULL */
 	MPI_Comm *newcomm;
 };
 

@@ -105,6 +105,7 @@ int px_Comm_dup_with_info(struct px_comm *c, MPI_Info info, MPI_Comm *out)
 
 struct idup {
 	uint8_t ctx[8];
+	MPI_Info info; /* a copy: the native call may start later */
 	MPI_Comm native, *out;
 };
 
@@ -112,25 +113,44 @@ static int idup_finish(struct px_sched *s, void *arg)
 {
 	struct idup *d = arg;
 
+	if (d->info != MPI_INFO_NULL)
+		px_n.Info_free(&d->info);
 	return dup_finish(px_sched_comm(s), d->native, px_get64(d->ctx), d->out);
 }
 
-int px_Comm_idup(struct px_comm *c, MPI_Comm *out, MPI_Request *req)
+static int idup(struct px_comm *c, bool with_info, MPI_Info info, MPI_Comm *out, MPI_Request *req)
 {
 	struct px_sched *s = px_sched_new(c, PX_COLL_COMM);
 	struct idup *d = s ? px_sched_temp(s, sizeof *d) : NULL;
 
 	if (d) {
 		d->out = out;
+		d->info = MPI_INFO_NULL;
+		if (info != MPI_INFO_NULL && px_n.Info_dup(info, &d->info) != MPI_SUCCESS)
+			px_sched_fail(s, MPI_ERR_INFO, "the info is not valid");
 		if (c->rank == 0)
 			px_put64(d->ctx, px_ctx_candidate());
 		/* First: native calls start in the order called. */
-		px_sched_native(s, &(struct px_call){ .kind = PX_CALL_DUP, .newcomm = &d->native });
+		px_sched_native(s, &(struct px_call){ .kind = PX_CALL_DUP,
+					   .info = with_info ? &d->info : NULL,
+					   .newcomm = &d->native });
 		px_coll_bcast(s, d->ctx, sizeof d->ctx, MPI_BYTE, 0);
 		px_sched_call(s, idup_finish, d);
 	}
 	return px_sched_start(s, c, req);
 }
+
+int px_Comm_idup(struct px_comm *c, MPI_Comm *out, MPI_Request *req)
+{
+	return idup(c, false, MPI_INFO_NULL, out, req);
+}
+
+#ifdef PX_HAVE_Comm_idup_with_info
+int px_Comm_idup_with_info(struct px_comm *c, MPI_Info info, MPI_Comm *out, MPI_Request *req)
+{
+	return idup(c, true, info, out, req);
+}
+#endif
 
 /* What each rank says in MPI_Comm_split. */
 struct claim {

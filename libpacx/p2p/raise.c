@@ -205,7 +205,7 @@ char *px_text_truncated(struct px_comm *c, int src, int tag, unsigned long long 
 }
 
 /* Once per function: a program that probes for what there is must not fill the terminal. */
-static void say_unsupported(const char *name)
+static void say_unsupported(const char *name, const char *why)
 {
 	static const char *said[32]; /* string constants of the wrappers */
 
@@ -215,21 +215,22 @@ static void say_unsupported(const char *name)
 		if (!said[i]) {
 			said[i] = name;
 			px_log(PX_LOG_ERROR,
-				"rank %d: %s is not supported on a communicator that spans sites", px.grank,
-				name);
+				"rank %d: %s is not supported on a communicator that spans sites: %s",
+				px.grank, name, why);
 			return;
 		}
 	}
 }
 
-int px_unsupported(struct px_comm *c, const char *name)
+int px_unsupported(struct px_comm *c, const char *name, const char *why)
 {
 	const char *outer = px_function;
 
 	if (!fatal_on(c))
-		say_unsupported(name);
+		say_unsupported(name, why);
 	px_function = name;
-	px_raise(c, MPI_ERR_UNSUPPORTED_OPERATION, "not supported on a communicator that spans sites");
+	px_raise(c, MPI_ERR_UNSUPPORTED_OPERATION, "not supported on a communicator that spans sites: %s",
+		why);
 	px_function = outer;
 	return MPI_ERR_UNSUPPORTED_OPERATION;
 }

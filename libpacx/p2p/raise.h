@@ -29,8 +29,8 @@ int px_raise_as(struct px_comm *c, int code, const char *text);
  * handlers are not a communicator's. The handler is as a get_errhandler has given it, and is released here. */
 void px_raise_fatal(MPI_Errhandler handler, int code);
 
-/* px_unsupported: raise "MPI_X is not supported on a communicator that spans sites". */
-int px_unsupported(struct px_comm *c, const char *name);
+/* px_unsupported: raise "MPI_X: not supported on a communicator that spans sites: why". */
+int px_unsupported(struct px_comm *c, const char *name, const char *why);
 
 /* px_text: a formatted text on the heap; NULL: out of memory. */
 char *px_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -22,6 +22,7 @@
 #include "init.h"
 #include "leave.h"
 #include "lock.h"
+#include "names.h"
 #include "predefined.h"
 #include "progress.h"
 #include "schedule.h"
@@ -172,6 +173,8 @@ static void start(pid_t parent, bool threaded)
 	world_receive();
 	world_make();
 	px_progress_open(threaded);
+	if (px.world->nsites > 1 && px_names_open() < 0)
+		fatal("out of memory");
 	stdin_from_fifo();
 	px_environ_clean();
 }
@@ -320,6 +323,7 @@ int px_Finalize(void)
 		px_Barrier(
 			px_comm_find(px_world_native)); /* all have stopped sending when the channel closes */
 		px_coll_stat[PX_COLL_BARRIER] = keep;   /* not the application's */
+		px_names_close();
 	}
 	report();
 	px_progress_close();

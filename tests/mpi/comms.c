@@ -216,6 +216,10 @@ static void compares_and_names(void)
 	MPI_Wait(&q, MPI_STATUS_IGNORE);
 	try_comm(idup, all, chk_size);
 	CHECK_EQ(compare(idup, d), MPI_CONGRUENT);
+	MPI_Comm_free(&idup);
+	chk_idup(d, &idup, &q);
+	MPI_Wait(&q, MPI_STATUS_IGNORE);
+	try_comm(idup, all, chk_size);
 
 	MPI_Comm_get_name(MPI_COMM_WORLD, name, &len);
 	CHECK(!strcmp(name, "MPI_COMM_WORLD") && len == 14);

@@ -186,6 +186,11 @@ static void duplicates(const struct pair *p)
 	everybody(e, p, 10);
 	leaders(e, p);
 	MPI_Comm_free(&e);
+	chk_idup(d, &e, &req);
+	MPI_Wait(&req, MPI_STATUS_IGNORE);
+	what_it_is(e, p);
+	everybody(e, p, 11);
+	MPI_Comm_free(&e);
 	MPI_Comm_disconnect(&d);
 	CHECK_EQ(deleted, copied);
 	MPI_Comm_delete_attr(p->inter, key);
