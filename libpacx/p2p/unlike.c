@@ -38,6 +38,18 @@ static const struct px_repr *here(void)
 	return &px.world->site[px.site].repr;
 }
 
+const struct px_repr *px_unlike_here(void)
+{
+	return here();
+}
+
+const struct px_repr *px_unlike_layout(int g)
+{
+	const struct px_repr *there = &px.world->site[px_world_site(px.world, g)].repr;
+
+	return there != here() && !px_repr_layout_alike(there, here()) ? there : NULL;
+}
+
 int px_unlike_open(void)
 {
 	px_unlike_any = false;
@@ -86,28 +98,6 @@ static const struct px_sig *signature(struct px_req *r)
 	return s;
 }
 
-/* How many bytes `bytes` bytes of a message become. */
-static uint64_t length(
-	const struct px_sig *s, const struct px_repr *from, const struct px_repr *to, uint64_t bytes)
-{
-	uint64_t one = px_sig_size(s, from), sum;
-
-	if (one == 0)
-		return 0;
-	sum = bytes / one * px_sig_size(s, to);
-	bytes %= one;
-	for (int i = 0; i < s->n && bytes > 0; i++) {
-		uint64_t in = px_atom_size(s->run[i].atom, from), n = bytes / in;
-
-		n = n < s->run[i].count ? n : s->run[i].count;
-		sum += n * px_atom_size(s->run[i].atom, to);
-		if (n < s->run[i].count)
-			break;
-		bytes -= n * in;
-	}
-	return sum;
-}
-
 int px_unlike_tell(struct px_req *r, struct px_frame *f)
 {
 	const struct px_repr *to = px_unlike((int)f->dst);
@@ -117,7 +107,7 @@ int px_unlike_tell(struct px_req *r, struct px_frame *f)
 		return MPI_SUCCESS;
 	if (!s)
 		return MPI_ERR_TYPE;
-	f->offset = length(s, here(), to, f->total);
+	f->offset = px_sig_length(s, here(), to, f->total);
 	if (f->offset == f->total)
 		f->offset = 0;
 	return MPI_SUCCESS;
@@ -143,7 +133,7 @@ bool px_unlike_receive(struct px_req *r, const struct px_frame *f, int src)
 	x->total = f->total;
 	x->told = f->offset;
 	x->room = (uint64_t)(r->count * t->size);
-	x->length = length(s, from, here(), f->total);
+	x->length = px_sig_length(s, from, here(), f->total);
 	px_cursor_init(&x->cursor, s, from, here(), one > 0 ? x->room / one : 0);
 	r->x.right = x;
 	x->unpack = !t->contig;
@@ -225,6 +215,19 @@ int px_unlike_end(struct px_req *r, const void *in)
 	}
 	px_right_free(x);
 	r->x.right = NULL;
+	return r->error;
+}
+
+int px_unlike_unpack(struct px_req *r, int src, int g, const void *in, uint64_t bytes)
+{
+	const struct px_frame f = { .src = (uint32_t)g, .total = bytes };
+
+	if (!px_unlike_receive(r, &f, src))
+		r->error = MPI_ERR_NO_MEM;
+	if (r->x.right)
+		return px_unlike_end(r, in);
+	if (r->error == MPI_SUCCESS)
+		r->error = px_type_unpack(in, bytes, r->buf, r->count, r->type);
 	return r->error;
 }
 

@@ -16,6 +16,10 @@ int px_unlike_open(void); /* after px.world is set; 0 or PX_E... */
 /* px_unlike: the representation of the site of global rank g; NULL: it is alike, or ours. */
 const struct px_repr *px_unlike(int g);
 
+const struct px_repr *px_unlike_here(void); /* ours */
+/* px_unlike_layout: the same where datatypes take other places in memory than here, else NULL. */
+const struct px_repr *px_unlike_layout(int g);
+
 /* px_unlike_among: the name of a site that is unlike us among those of n global ranks; NULL: there is none. */
 const char *px_unlike_among(int n, const int *grank);
 
@@ -33,6 +37,8 @@ bool px_right_in_place(const struct px_right *x);
 void px_right_some(struct px_right *x, const void *in, uint64_t have);
 /* px_unlike_end: all are at in: convert the rest and unpack; r->x.right is gone. The error of r, which with its text is set. */
 int px_unlike_end(struct px_req *r, const void *in);
+/* px_unlike_unpack: `bytes` bytes at in, of an element type of comm rank src, global rank g, to the buffer of r. As px_unlike_end. */
+int px_unlike_unpack(struct px_req *r, int src, int g, const void *in, uint64_t bytes);
 void px_right_free(struct px_right *x);
 
 #endif

@@ -9,6 +9,7 @@
 #include "p2p.h"
 #include "rma.h"
 #include "state.h"
+#include "unlike.h"
 
 void px_rma_put_head(uint8_t *p, const struct px_rma_head *h)
 {
@@ -170,6 +171,12 @@ void px_rma_get_done(struct px_win *w, int peer, struct px_rma_get *g, int error
 {
 	if (error != MPI_SUCCESS && g->user)
 		g->user->error = error;
+	if (g->r.why)
+		px_log(PX_LOG_ERROR, "rank %d: what an operation on a window brings: %s", px.grank, g->r.why);
+	if (g->r.why && w->peer[peer].error == PX_RMA_OK)
+		w->peer[peer].error = error == MPI_ERR_TRUNCATE ? PX_RMA_EVALUE : PX_RMA_ETYPE;
+	free(g->r.why);
+	g->r.why = NULL;
 	if (g->user)
 		g->user->done = true;
 	px_req_drop_types(&g->r);
@@ -200,7 +207,7 @@ static void on_reply(struct px_win *w, struct px_rma_in *in, const struct px_rma
 		p->error = h->error;
 		rc = px_rma_code(h->error);
 	} else {
-		rc = px_type_unpack(data, h->bytes, g->r.buf, g->r.count, g->r.type);
+		rc = px_unlike_unpack(&g->r, in->src, w->c->grank[in->src], data, h->bytes);
 	}
 	px_rma_get_done(w, in->src, g, rc);
 }
@@ -233,19 +240,26 @@ static void on_response(
 static void operate(struct px_win *w, int src, const struct px_rma_head *h, const struct px_rma_layout *at,
 	const uint8_t *data, enum px_rma_error error)
 {
+	struct px_rma_data came = { NULL, 0, NULL };
 	uint8_t *old = NULL;
-	uint64_t size = h->kind == PX_RMA_CAS ? h->bytes / 2 : h->bytes;
+	uint64_t size;
 
-	if (error != PX_RMA_OK) {
+	if (error != PX_RMA_OK)
 		px_log(PX_LOG_ERROR,
 			"rank %d: an operation of rank %d reaches outside of the window's memory", px.grank,
 			w->c->grank[src]);
+	else
+		error = px_rma_right(w, src, h, at, data, &came);
+	if (error != PX_RMA_OK) {
 		w->peer[src].failed = error;
 		if (h->kind == PX_RMA_GET || h->kind == PX_RMA_GACC || h->kind == PX_RMA_CAS)
 			reply(w, src, error, at, NULL, 0);
 		w->done++;
+		free(came.owned);
 		return;
 	}
+	data = came.bytes;
+	size = h->kind == PX_RMA_CAS ? came.size / 2 : came.size;
 	if (h->kind == PX_RMA_GACC || h->kind == PX_RMA_CAS)
 		old = need(PX_RMA_HEAD + size);
 	switch (h->kind) {
@@ -269,6 +283,7 @@ static void operate(struct px_win *w, int src, const struct px_rma_head *h, cons
 	}
 	if (old)
 		reply(w, src, error, at, old, size);
+	free(came.owned);
 	w->done++;
 }
 
@@ -385,7 +400,8 @@ static void take(struct px_win *w, struct px_rma_in *in, struct px_msg *u)
 	}
 	if (in->data)
 		h = head_get(in->head);
-	if (in->data && h.kind == PX_RMA_PUT && in->error == PX_RMA_OK && px_rma_contiguous(&in->into))
+	if (in->data && h.kind == PX_RMA_PUT && in->error == PX_RMA_OK && px_rma_contiguous(&in->into) &&
+		!px_unlike(w->c->grank[in->src]))
 		to = in->into.base;
 	else
 		to = in->temp = need(u->f.total);

@@ -14,6 +14,7 @@
 #include "rma.h"
 #include "state.h"
 #include "typemap.h"
+#include "unlike.h"
 #include "wait.h"
 
 /* A buffer of this rank. */
@@ -37,18 +38,19 @@ struct op {
 	struct px_req *user;  /* its request, or NULL */
 	struct px_rma_head h; /* made by check() */
 	struct px_typemap flat;
-	struct px_run one; /* for flat, if the layout is but one run */
+	struct px_run one;        /* for flat, if the layout is but one run */
+	const struct px_repr *as; /* the target's machine, if it lays out types in another way */
 };
 
 /* MPI error code, not raised. */
-static int side_check(struct side *s)
+static int side_check(struct side *s, bool unlike)
 {
 	const struct px_type *p;
 
 	if (s->count < 0)
 		return MPI_ERR_COUNT;
 	p = px_type_get(s->t);
-	if (!p)
+	if (!p || (unlike && !px_signature_get(s->t)))
 		return MPI_ERR_TYPE;
 	s->bytes = (uint64_t)(s->count * p->size);
 	return MPI_SUCCESS;
@@ -68,15 +70,24 @@ static bool returns(const struct op *o)
 /* The layout at the target, as it goes into the message. */
 static int flatten(struct op *o)
 {
+	int g = o->target >= 0 ? o->w->c->grank[o->target] : px.grank;
 	const struct px_typemap *m = px_typemap_get(o->t);
 	const struct px_type *p = px_type_get(o->t);
+	MPI_Count extent = 0, touched;
+	unsigned align;
 
-	if (!m || !p)
+	if (!m || !p || (m->foreign && px_unlike(g)))
 		return MPI_ERR_TYPE;
+	o->as = px_unlike_layout(g);
+	if (o->as && !(m = px_typemap_there(o->t, o->as)))
+		return MPI_ERR_NO_MEM;
 	o->flat = *m;
 	o->h.count = (uint64_t)o->count;
-	o->h.extent = p->extent;
-	if (p->contig && m->n == 1 && m->run[0].rep == 1) { /* all elements are one run */
+	o->h.extent = px_typemap_extent(m, o->t);
+	if (m->n == 1 && m->run[0].rep == 1)
+		px_basic_shape(m->run[0].code, o->as, &extent, &touched, &align);
+	if (extent > 0 && m->run[0].offset == 0 &&
+		m->run[0].count * extent == o->h.extent) { /* all elements are one run */
 		o->one = m->run[0];
 		o->one.count *= o->count;
 		o->flat.run = &o->one;
@@ -102,6 +113,7 @@ static void runs_put(uint8_t *p, const struct px_typemap *m)
 static int check(struct op *o, bool *nothing)
 {
 	const struct px_type *p;
+	bool unlike;
 	uint64_t there;
 	int rc = MPI_SUCCESS;
 
@@ -112,10 +124,11 @@ static int check(struct op *o, bool *nothing)
 	p = px_type_get(o->t);
 	if (!p)
 		return MPI_ERR_TYPE;
+	unlike = o->target >= 0 && px_unlike(o->w->c->grank[o->target]);
 	if (sends(o))
-		rc = side_check(&o->out);
+		rc = side_check(&o->out, unlike);
 	if (rc == MPI_SUCCESS && returns(o))
-		rc = side_check(&o->in);
+		rc = side_check(&o->in, unlike);
 	if (rc != MPI_SUCCESS)
 		return rc;
 	o->h.kind = (uint8_t)o->kind;
@@ -143,7 +156,7 @@ static enum px_rma_error in_range(const struct op *o, const uint8_t *runs)
 	const struct px_rma_peer *p = &o->w->peer[o->target];
 	struct px_rma_layout at = { NULL, o->h.count, o->h.extent, o->h.nruns, runs };
 	int64_t low, high, from;
-	enum px_rma_error e = px_rma_span(&at, &low, &high);
+	enum px_rma_error e = px_rma_span(&at, o->as, &low, &high);
 
 	if (e != PX_RMA_OK || o->w->flavor == MPI_WIN_FLAVOR_DYNAMIC)
 		return e;

@@ -21,6 +21,10 @@
  * Layout in bytes, little endian: kind u8, op u8, flags u8, error u8, runs u32, disp i64, count u64, extent i64, bytes u64;
  * each run: code u32, 0 u32, offset i64, stride i64, count u64, repetitions u64.
  *
+ * Unlike machines. The layout is the target's: as if the origin's calls that made the datatype had been made there (typemap.h). Data is in
+ * the representation of who sends it, `bytes` too; who gets it converts (right.c; replies: p2p/unlike.h). What does not fit into the
+ * target's memory changes nothing there, and is an error of the origin's next flush or unlock, or of the target's fence or MPI_Win_wait.
+ *
  * Completion. A flush is a FLUSH that is answered with an ACK, an unlock likewise. A fence adds up how many operations each
  * rank was sent, by a reduce-scatter, waits until so many are done here and all replies are there, and ends with a barrier.
  *
@@ -28,7 +32,7 @@
  * FLUSH, and the origin waits when PX_RMA_MARKS of these have not been answered. Long data waits in the origin's buffer (see
  * channel.c); the target has at most one copy per origin, for long accumulates and layouts with gaps.
  *
- * Files: win.c (the object), flow.c (messages), target.c (what is done to memory), origin.c (operations),
+ * Files: win.c (the object), flow.c (messages), target.c (what is done to memory), right.c (unlike origins), origin.c (operations),
  * sync.c (synchronisation).
  */
 #ifndef PX_RMA_H
@@ -40,6 +44,8 @@
 
 #include "comm.h"
 #include "request.h"
+
+struct px_repr;
 
 #define PX_RMA_HEAD  40
 #define PX_RMA_RUN   40
@@ -69,7 +75,7 @@ enum px_rma_kind {
 enum px_rma_flags { PX_RMA_LONG = 1 }; /* the data follows as a message of its own */
 
 /* What is wrong with an operation, as the target says it: the vendors' error classes have different numbers. */
-enum px_rma_error { PX_RMA_OK, PX_RMA_ERANGE, PX_RMA_ETYPE };
+enum px_rma_error { PX_RMA_OK, PX_RMA_ERANGE, PX_RMA_ETYPE, PX_RMA_EVALUE };
 
 struct px_rma_head {
 	uint8_t kind, op, flags, error;
@@ -180,8 +186,10 @@ struct px_rma_region {
 
 /* px_win_raise: call the window's error handler with a code; returns it. */
 int px_win_raise(struct px_win *w, int code);
-/* px_rma_failed: raise the error that `peer` has told of, if it has. */
+/* px_rma_failed: raise the error that `peer` has told of, if it has. px_rma_spoiled: raise what is wrong with operations of others here that
+ * nobody has been told: at the end of an epoch in which they need not ask. */
 int px_rma_failed(struct px_win *w, int peer);
+int px_rma_spoiled(struct px_win *w);
 int px_rma_code(enum px_rma_error e);
 
 /* flow.c */
@@ -214,8 +222,9 @@ void px_rma_get_done(struct px_win *w, int peer, struct px_rma_get *g, int error
 	} while (0)
 
 /* target.c */
-/* px_rma_span: the bytes that a layout covers around its base: lowest, and behind the highest. */
-enum px_rma_error px_rma_span(const struct px_rma_layout *at, int64_t *low, int64_t *high);
+/* px_rma_span: the bytes that a layout covers around its base on a machine (NULL: this one): lowest, and behind the highest. */
+enum px_rma_error px_rma_span(
+	const struct px_rma_layout *at, const struct px_repr *as, int64_t *low, int64_t *high);
 /* px_rma_place: where the layout of a message lies in this rank's memory. */
 enum px_rma_error px_rma_place(
 	struct px_win *w, const struct px_rma_head *h, const uint8_t *runs, struct px_rma_layout *at);
@@ -227,6 +236,17 @@ void px_rma_scatter(const struct px_rma_layout *to, const void *in, uint64_t byt
 void px_rma_combine(const struct px_rma_layout *to, const void *in, uint64_t bytes, uint8_t op);
 /* px_rma_swap: the one element, of `size` bytes, becomes the second in data if it is the first; its old value goes to `old`. */
 void px_rma_swap(const struct px_rma_layout *to, const void *data, uint64_t size, void *old);
+
+/* right.c */
+/* The data of an operation as this machine stores it. */
+struct px_rma_data {
+	const uint8_t *bytes; /* NULL: there is none, or it is in its place */
+	uint64_t size;        /* of all that the operation covers */
+	uint8_t *owned;       /* to be freed */
+};
+/* px_rma_right: what the origin `src` has sent, in its own representation, for the layout `at`. */
+enum px_rma_error px_rma_right(struct px_win *w, int src, const struct px_rma_head *h,
+	const struct px_rma_layout *at, const uint8_t *in, struct px_rma_data *out);
 
 /* sync.c */
 void px_rma_lock_asked(struct px_win *w, int src, bool exclusive);

@@ -330,6 +330,10 @@ int px_Win_fence(int assert, struct px_win *w)
 	rc = px_Barrier(w->c);
 	w->fenced = !(assert &MPI_MODE_NOSUCCEED);
 	w->ops = 0;
+	if (rc == MPI_SUCCESS)
+		rc = px_rma_spoiled(w);
+	for (int r = 0; r < w->c->size && rc == MPI_SUCCESS; r++)
+		rc = px_rma_failed(w, r);
 	return rc;
 }
 
@@ -447,7 +451,7 @@ int px_Win_wait(struct px_win *w)
 		return px_win_raise(w, MPI_ERR_RMA_SYNC);
 	px_rma_until(!exposed(w));
 	cover(w);
-	return MPI_SUCCESS;
+	return px_rma_spoiled(w);
 }
 
 int px_Win_test(struct px_win *w, int *flag)
@@ -456,7 +460,8 @@ int px_Win_test(struct px_win *w, int *flag)
 		return px_win_raise(w, MPI_ERR_RMA_SYNC);
 	px_progress();
 	*flag = !exposed(w);
-	if (*flag)
-		cover(w);
-	return MPI_SUCCESS;
+	if (!*flag)
+		return MPI_SUCCESS;
+	cover(w);
+	return px_rma_spoiled(w);
 }

@@ -16,8 +16,8 @@
 static struct px_run run_get(const uint8_t *p)
 {
 	return (struct px_run){ .code = px_get32(p),
-		.offset = (MPI_Aint)px_get64(p + 8),
-		.stride = (MPI_Aint)px_get64(p + 16),
+		.offset = (MPI_Count)px_get64(p + 8),
+		.stride = (MPI_Count)px_get64(p + 16),
 		.count = (MPI_Count)px_get64(p + 24),
 		.rep = (MPI_Count)px_get64(p + 32) };
 }
@@ -31,18 +31,20 @@ static void stretch(int64_t *low, int64_t *high, int64_t steps, int64_t step)
 		*high += steps * step;
 }
 
-enum px_rma_error px_rma_span(const struct px_rma_layout *at, int64_t *low, int64_t *high)
+enum px_rma_error px_rma_span(
+	const struct px_rma_layout *at, const struct px_repr *as, int64_t *low, int64_t *high)
 {
 	*low = *high = 0;
 	for (uint32_t i = 0; i < at->nruns; i++) {
 		struct px_run run = run_get(at->runs + i * PX_RMA_RUN);
-		const struct px_type *p = px_type_get(px_basic(run.code));
+		MPI_Count extent, touched;
+		unsigned align;
 		int64_t from, to;
 
-		if (!p)
+		if (!px_basic_shape(run.code, as, &extent, &touched, &align))
 			return PX_RMA_ETYPE;
 		from = run.offset;
-		to = from + p->true_extent + (run.count - 1) * p->extent;
+		to = from + touched + (run.count - 1) * extent;
 		stretch(&from, &to, run.rep - 1, run.stride);
 		if (i == 0 || from < *low)
 			*low = from;
@@ -71,7 +73,7 @@ enum px_rma_error px_rma_place(
 	enum px_rma_error e;
 
 	*at = (struct px_rma_layout){ NULL, h->count, h->extent, h->nruns, runs };
-	e = px_rma_span(at, &low, &high);
+	e = px_rma_span(at, NULL, &low, &high);
 	if (e != PX_RMA_OK)
 		return e;
 	if (dynamic)

@@ -12,7 +12,6 @@
 #include "raise.h"
 #include "rma.h"
 #include "state.h"
-#include "unlike.h"
 #include "vendor.h"
 #include "wait.h"
 #include "win_attr.h"
@@ -56,6 +55,8 @@ int px_rma_code(enum px_rma_error e)
 		return MPI_ERR_RMA_RANGE;
 	case PX_RMA_ETYPE:
 		return MPI_ERR_TYPE;
+	case PX_RMA_EVALUE:
+		return MPI_ERR_TRUNCATE;
 	}
 	return MPI_ERR_OTHER;
 }
@@ -66,6 +67,20 @@ int px_rma_failed(struct px_win *w, int peer)
 
 	w->peer[peer].error = PX_RMA_OK;
 	return e == PX_RMA_OK ? MPI_SUCCESS : px_win_raise(w, px_rma_code(e));
+}
+
+int px_rma_spoiled(struct px_win *w)
+{
+	int rc = MPI_SUCCESS;
+
+	for (int r = 0; r < w->c->size; r++) {
+		enum px_rma_error e = w->peer[r].failed;
+
+		w->peer[r].failed = PX_RMA_OK;
+		if (e != PX_RMA_OK && rc == MPI_SUCCESS)
+			rc = px_win_raise(w, px_rma_code(e));
+	}
+	return rc;
 }
 
 static void win_free(struct px_win *w)
@@ -192,12 +207,8 @@ static int win_make(struct px_win *w, struct px_comm *c, MPI_Info info, MPI_Win 
 static int win_new(
 	struct px_comm *c, void *base, MPI_Aint size, MPI_Aint disp_unit, int flavor, struct px_win **out)
 {
-	const char *unlike = px_unlike_among(c->size, c->grank);
 	struct px_win *w;
 
-	if (unlike)
-		return px_raise(c, MPI_ERR_UNSUPPORTED_OPERATION,
-			"a window between this site and site %s, which stores data in another way", unlike);
 	if (size < 0)
 		return px_raise(c, MPI_ERR_SIZE, "size %lld", (long long)size);
 	if (disp_unit <= 0 || disp_unit > INT32_MAX)

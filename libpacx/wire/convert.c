@@ -370,6 +370,27 @@ uint64_t px_sig_size(const struct px_sig *s, const struct px_repr *r)
 	return bytes;
 }
 
+uint64_t px_sig_length(
+	const struct px_sig *s, const struct px_repr *from, const struct px_repr *to, uint64_t bytes)
+{
+	uint64_t one = px_sig_size(s, from), sum;
+
+	if (one == 0)
+		return 0;
+	sum = bytes / one * px_sig_size(s, to);
+	bytes %= one;
+	for (int i = 0; i < s->n && bytes > 0; i++) {
+		uint64_t in = px_atom_size(s->run[i].atom, from), n = bytes / in;
+
+		n = n < s->run[i].count ? n : s->run[i].count;
+		sum += n * px_atom_size(s->run[i].atom, to);
+		if (n < s->run[i].count)
+			break;
+		bytes -= n * in;
+	}
+	return sum;
+}
+
 bool px_sig_same(const struct px_sig *s, const struct px_repr *from, const struct px_repr *to)
 {
 	for (int i = 0; i < s->n; i++)

@@ -68,6 +68,9 @@ struct px_sig {
 int px_sig_add(struct px_sig *s, enum px_atom a, uint64_t count);
 void px_sig_free(struct px_sig *s);
 uint64_t px_sig_size(const struct px_sig *s, const struct px_repr *r); /* bytes, packed */
+/* px_sig_length: how many bytes `bytes` bytes of data of machine `from` become on machine `to`. */
+uint64_t px_sig_length(
+	const struct px_sig *s, const struct px_repr *from, const struct px_repr *to, uint64_t bytes);
 /* px_sig_same: nothing has to be converted. px_sig_in_place: all atoms are equally long on both. */
 bool px_sig_same(const struct px_sig *s, const struct px_repr *from, const struct px_repr *to);
 bool px_sig_in_place(const struct px_sig *s, const struct px_repr *from, const struct px_repr *to);

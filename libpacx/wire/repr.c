@@ -130,6 +130,15 @@ bool px_repr_alike(const struct px_repr *a, const struct px_repr *b)
 	       a->flogical_true == b->flogical_true;
 }
 
+bool px_repr_layout_alike(const struct px_repr *a, const struct px_repr *b)
+{
+	return a->size_long == b->size_long && a->size_pointer == b->size_pointer &&
+	       a->size_wchar == b->size_wchar && a->size_long_double == b->size_long_double &&
+	       a->size_fint == b->size_fint && a->size_flogical == b->size_flogical &&
+	       a->align_double == b->align_double && a->align_long_long == b->align_long_long &&
+	       a->align_long_double == b->align_long_double;
+}
+
 struct text {
 	char *out;
 	size_t cap, len;

@@ -31,6 +31,8 @@ int px_repr_get(const uint8_t in[PX_REPR_SIZE], struct px_repr *r);
 
 /* px_repr_alike: no message between the two has to be converted, whatever its datatype. */
 bool px_repr_alike(const struct px_repr *a, const struct px_repr *b);
+/* px_repr_layout_alike: types take the same places in memory on both (messages do not care: they are packed). */
+bool px_repr_layout_alike(const struct px_repr *a, const struct px_repr *b);
 /* px_repr_tell: what is different at `there` for who is at `here`, and what that costs, for people: "bytes are in big-endian order;
  * long has 32 bits ...". Empty if they are alike. Returns out. */
 const char *px_repr_tell(const struct px_repr *here, const struct px_repr *there, char *out, size_t cap);

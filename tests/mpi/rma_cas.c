@@ -35,12 +35,12 @@ static void mutex(MPI_Win win, long *mem)
 
 static void once(MPI_Win win, long *mem)
 {
-	int want = 7, to = 8, other = 9, was = -1, *ints = (int *)(void *)mem,
+	int want = 7, to = 8, other = 9, was = -1, *ints = (int *)(void *)(mem + 3),
 	    next = (chk_rank + 1) % chk_size;
 
 	MPI_Win_fence(0, win);
-	ints[6] = 7;
-	ints[7] = 70;
+	ints[0] = 7;
+	ints[1] = 70;
 	MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
 	MPI_Win_lock(MPI_LOCK_EXCLUSIVE, next, 0, win);
 	MPI_Compare_and_swap(&to, &want, &was, MPI_INT, next, 3, win);
@@ -51,8 +51,8 @@ static void once(MPI_Win win, long *mem)
 	MPI_Win_unlock(next, win);
 	CHECK_EQ(was, 8);
 	MPI_Win_fence(0, win);
-	CHECK_EQ(ints[6], 8);
-	CHECK_EQ(ints[7], 70);
+	CHECK_EQ(ints[0], 8);
+	CHECK_EQ(ints[1], 70);
 }
 
 int main(int argc, char **argv)

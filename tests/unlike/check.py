@@ -20,12 +20,12 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 FOREIGN = ("i386", "s390x")
 # Everything that goes between sites by value: the i386 site runs as fast as any, so it gets all; under qemu there are few.
 MANY = ["values", "typed", "collectives", "icollectives", "neighbor", "p2p_any", "p2p_modes", "p2p_order", "probe", "sendrecv",
-        "requests", "cancel", "comms", "groups", "topo", "attrs", "lifetimes", "middle", "bigcount", "flow", "pending", "threads",
+        "requests", "cancel", "comms", "rma_typed", "rma_cas", "groups", "topo", "attrs", "lifetimes", "middle", "bigcount", "flow", "pending", "threads",
         "refused"]
 RUNS = [("openmpi:2+i386:2", MANY),
-        ("i386:2+mpich:2", ["values", "typed", "collectives"]),
-        ("openmpi:1+i386:2+mpich:2", ["typed", "collectives", "icollectives", "neighbor"]),
-        ("openmpi:2+s390x:2", ["values", "typed"]),
+        ("i386:2+mpich:2", ["values", "typed", "collectives", "rma_typed"]),
+        ("openmpi:1+i386:2+mpich:2", ["typed", "collectives", "icollectives", "neighbor", "rma_typed"]),
+        ("openmpi:2+s390x:2", ["values", "typed", "rma_typed"]),
         ("s390x:2+mpich:2", ["typed", "collectives"]),
         ("openmpi:1+mpich:1+i386:1+s390x:1", ["typed", "collectives", "neighbor"])]
 

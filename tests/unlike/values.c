@@ -70,7 +70,7 @@ static void longs(int count)
 static void specials(void)
 {
 	double d[6] = { NAN, INFINITY, -INFINITY, -0.0, 4.9406564584124654e-324, DBL_MAX }, e[6];
-	long double l[6] = { NAN, INFINITY, -INFINITY, -0.0L, 4.9406564584124654e-324L, DBL_MAX }, m[6];
+	long double l[6] = { NAN, INFINITY, -INFINITY, -0.0L, ldexpl(1, -1074), DBL_MAX }, m[6];
 
 	PARTNERS
 	{
@@ -124,7 +124,13 @@ static void bytes(void)
 	}
 }
 
-/* Truncation is what the receiver finds too long, in its own bytes. */
+static int alike(int r)
+{
+	return memcmp(facts + FACTS * r, facts + FACTS * chk_rank, FACTS * sizeof *facts) == 0;
+}
+
+/* Truncation is what the receiver finds too long, in its own bytes. Not between alike ranks: natively MPICH 4.0.2 dies of it on s390x
+ * (looputil.c:815, now and then). */
 static void truncated(void)
 {
 	long out[8] = { 1, 2, 3, 4, 5, 6, 7, 8 }, in[8];
@@ -140,14 +146,56 @@ static void truncated(void)
 		MPI_Wait(&req, MPI_STATUS_IGNORE);
 		CHECK_EQ(rc, MPI_SUCCESS);
 		CHECK(in[4] == 5 && in[5] == 0);
-		MPI_Isend(out, 5, MPI_LONG, to, TAG, MPI_COMM_WORLD, &req);
 		memset(in, 0, sizeof in);
-		rc = MPI_Recv(in, 4, MPI_LONG, from, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		req = MPI_REQUEST_NULL;
+		if (!alike(to))
+			MPI_Isend(out, 5, MPI_LONG, to, TAG, MPI_COMM_WORLD, &req);
+		if (!alike(from)) {
+			rc = MPI_Recv(in, 4, MPI_LONG, from, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+			MPI_Error_class(rc, &class);
+			CHECK_EQ(class, MPI_ERR_TRUNCATE);
+			CHECK_EQ(in[4], 0);
+		}
 		MPI_Wait(&req, MPI_STATUS_IGNORE);
-		MPI_Error_class(rc, &class);
-		CHECK_EQ(class, MPI_ERR_TRUNCATE);
-		CHECK_EQ(in[4], 0);
 	}
+}
+
+static int narrower(int a, int b) /* rank a's long than that of b */
+{
+	return facts[FACTS * a + LONG] < facts[FACTS * b + LONG];
+}
+
+/* What a window's memory cannot hold changes nothing there, and somebody hears of it: who asks, or else who owns the memory. */
+static void windows(void)
+{
+	int to = (chk_rank + 1) % chk_size, from = (chk_rank + chk_size - 1) % chk_size, rc;
+	long wide = sizeof wide == 8 ? (long)(1ll << 40) : 5, got = 0, *mem;
+	MPI_Win win;
+
+	MPI_Win_allocate(2 * sizeof *mem, sizeof *mem, MPI_INFO_NULL, MPI_COMM_WORLD, &mem, &win);
+	MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+	mem[0] = mem[1] = 7;
+	MPI_Win_fence(0, win);
+	CHECK_EQ(MPI_Put(&wide, 1, MPI_LONG, to, 1, 1, MPI_LONG, win), MPI_SUCCESS);
+	rc = MPI_Win_fence(0, win);
+	CHECK_EQ(chk_class(rc), narrower(chk_rank, from) ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
+	CHECK_EQ(mem[0], 7);
+	if (narrower(chk_rank, from))
+		CHECK_EQ(mem[1], 7);
+	else
+		CHECK_EQ(mem[1], facts[FACTS * from + LONG] == 8 ? 1ll << 40 : 5);
+	mem[0] = wide;
+	MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+	MPI_Win_lock(MPI_LOCK_EXCLUSIVE, to, 0, win);
+	MPI_Accumulate(&wide, 1, MPI_LONG, to, 1, 1, MPI_LONG, MPI_REPLACE, win);
+	rc = MPI_Win_flush(to, win);
+	CHECK_EQ(chk_class(rc), narrower(to, chk_rank) ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
+	MPI_Get(&got, 1, MPI_LONG, to, 0, 1, MPI_LONG, win);
+	rc = MPI_Win_unlock(to, win);
+	CHECK_EQ(chk_class(rc), narrower(chk_rank, to) ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
+	if (!narrower(chk_rank, to))
+		CHECK_EQ(got, facts[FACTS * to + LONG] == 8 ? 1ll << 40 : 5);
+	MPI_Win_free(&win);
 }
 
 int main(int argc, char **argv)
@@ -162,5 +210,6 @@ int main(int argc, char **argv)
 	precision();
 	bytes();
 	truncated();
+	windows();
 	return chk_end();
 }

@@ -1,0 +1,289 @@
+/*
+ * typed.h - every named datatype with values that all machines can hold, and random nested derived ones. For typed.c and rma_typed.c;
+ * all functions are static.
+ */
+#ifndef TYPED_H
+#define TYPED_H
+
+#include "check.h"
+
+#include <complex.h>
+#include <stdbool.h>
+#include <wchar.h>
+
+/* The i-th value that rank r sends. */
+static int number(int r, int i)
+{
+	return (r * 131 + i * 7919) % 30011 - 15000;
+}
+
+struct short_int {
+	short v;
+	int i;
+};
+struct long_int {
+	long v;
+	int i;
+};
+struct float_int {
+	float v;
+	int i;
+};
+struct double_int {
+	double v;
+	int i;
+};
+struct ldouble_int {
+	long double v;
+	int i;
+};
+struct two_int {
+	int v, i;
+};
+struct two_float {
+	float v, i;
+};
+struct two_double {
+	double v, i;
+};
+
+/* Each basic type: name, C type, and how it holds number n; halves for floating point. */
+#define PLAIN(X)                                                                                             \
+	X(MPI_CHAR, char, n & 127)                                                                           \
+	X(MPI_SIGNED_CHAR, signed char, n % 128)                                                             \
+	X(MPI_UNSIGNED_CHAR, unsigned char, n & 255) X(MPI_BYTE, unsigned char, n & 255) X(MPI_WCHAR,        \
+		wchar_t, (n & 0x7fff)) X(MPI_SHORT, short, n) X(MPI_UNSIGNED_SHORT, unsigned short,          \
+		n & 0xffff) X(MPI_INT, int, n * 65537) X(MPI_UNSIGNED, unsigned, n) X(MPI_LONG, long,        \
+		n * 65537l) X(MPI_UNSIGNED_LONG, unsigned long, (unsigned)n) X(MPI_LONG_LONG, long long,     \
+		n * 281479271743489ll) X(MPI_UNSIGNED_LONG_LONG, unsigned long long, n * 281479271743489ll)  \
+		X(MPI_FLOAT, float, n / 4.0f) X(MPI_DOUBLE, double, n / 3.0) X(MPI_LONG_DOUBLE, long double, \
+			n / 8.0) X(MPI_INT8_T, int8_t, n % 128) X(MPI_INT16_T, int16_t, n) X(MPI_INT32_T,    \
+			int32_t, n * 65537) X(MPI_INT64_T, int64_t, n * 281479271743489ll) X(MPI_UINT8_T,    \
+			uint8_t, n & 255) X(MPI_UINT16_T, uint16_t, n & 0xffff) X(MPI_UINT32_T, uint32_t,    \
+			n) X(MPI_UINT64_T, uint64_t, n * 281479271743489ll) X(MPI_C_BOOL, bool, n & 1)       \
+			X(MPI_AINT, MPI_Aint, n * 65537) X(MPI_COUNT, MPI_Count, n * 281479271743489ll)      \
+				X(MPI_OFFSET, MPI_Offset, n * 281479271743489ll)                             \
+					X(MPI_C_FLOAT_COMPLEX, float complex, n / 4.0f + (n + 1) * I)        \
+						X(MPI_C_DOUBLE_COMPLEX, double complex, n / 3.0 - n * I)     \
+							X(MPI_C_LONG_DOUBLE_COMPLEX, long double complex,    \
+								n / 4.0 + n * I)
+#define FORTRAN(X)                                                                                           \
+	X(MPI_CHARACTER, char, n & 127)                                                                      \
+	X(MPI_LOGICAL, int, n & 1)                                                                           \
+	X(MPI_INTEGER, int, n * 65537) X(MPI_REAL, float, n / 4.0f) X(MPI_DOUBLE_PRECISION, double, n / 3.0) \
+		X(MPI_COMPLEX, float complex, n + n / 2.0f * I) X(MPI_DOUBLE_COMPLEX, double complex,        \
+			n / 3.0 - n * I) X(MPI_INTEGER1, int8_t, n % 128) X(MPI_INTEGER2, int16_t, n)        \
+			X(MPI_INTEGER4, int32_t, n * 65537) X(MPI_INTEGER8, int64_t, n * 281479271743489ll)  \
+				X(MPI_REAL4, float, n / 4.0f) X(MPI_REAL8, double, n / 3.0)                  \
+					X(MPI_COMPLEX8, float complex, n + n / 2.0f * I)                     \
+						X(MPI_COMPLEX16, double complex, n / 3.0 - n * I)
+#define PAIRS(X)                                                                                             \
+	X(MPI_SHORT_INT, struct short_int, n)                                                                \
+	X(MPI_LONG_INT, struct long_int, n * 65537l)                                                         \
+	X(MPI_FLOAT_INT, struct float_int, n / 4.0f) X(MPI_DOUBLE_INT, struct double_int, n / 3.0)           \
+		X(MPI_LONG_DOUBLE_INT, struct ldouble_int, n / 8.0) X(MPI_2INT, struct two_int, n * 65537)   \
+			X(MPI_2INTEGER, struct two_int, n) X(MPI_2REAL, struct two_float, n / 4.0f)          \
+				X(MPI_2DOUBLE_PRECISION, struct two_double, n / 3.0)
+
+struct basic {
+	const char *name;
+	MPI_Datatype type;
+	size_t size;
+	void (*put)(void *p, int n);
+	int (*good)(const void *p, int n);
+};
+
+#define PUT_PLAIN(t, ctype, value)                                                                           \
+	static void put_##t(void *p, int n)                                                                  \
+	{                                                                                                    \
+		ctype v = (ctype)(value);                                                                    \
+		memcpy(p, &v, sizeof v);                                                                     \
+	}                                                                                                    \
+	static int good_##t(const void *p, int n)                                                            \
+	{                                                                                                    \
+		ctype v;                                                                                     \
+		memcpy(&v, p, sizeof v);                                                                     \
+		return v == (ctype)(value);                                                                  \
+	}
+#define PUT_PAIR(t, ctype, value)                                                                            \
+	static void put_##t(void *p, int n)                                                                  \
+	{                                                                                                    \
+		ctype v;                                                                                     \
+		v.v = (__typeof__(v.v))(value);                                                              \
+		v.i = n + 1;                                                                                 \
+		memcpy(p, &v, sizeof v);                                                                     \
+	}                                                                                                    \
+	static int good_##t(const void *p, int n)                                                            \
+	{                                                                                                    \
+		ctype v;                                                                                     \
+		memcpy(&v, p, sizeof v);                                                                     \
+		return v.v == (__typeof__(v.v))(value) && v.i == n + 1;                                      \
+	}
+PLAIN(PUT_PLAIN)
+FORTRAN(PUT_PLAIN)
+PAIRS(PUT_PAIR)
+
+#define ROW(t, ctype, value) { #t, t, sizeof(ctype), put_##t, good_##t },
+#define ROWS_MAX             80
+static struct basic basic[ROWS_MAX];
+static int nbasic;
+
+static void basics(void)
+{
+	const struct basic rows[] = { PLAIN(ROW) FORTRAN(ROW) PAIRS(ROW) };
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (rows[i].type != MPI_DATATYPE_NULL)
+			basic[nbasic++] = rows[i];
+}
+
+/* Every rank sends to every other one. */
+#define PARTNERS                                                                                             \
+	for (int k = 1, to, from;                                                                            \
+		to = (chk_rank + k) % chk_size, from = (chk_rank - k + chk_size) % chk_size, k < chk_size;   \
+		k++)
+
+/* A derived type, and the places of its basic elements, written down as it is made. */
+#define PLACES 400
+struct made {
+	MPI_Datatype type;
+	int n;
+	struct place {
+		int b;
+		MPI_Aint at;
+	} place[PLACES];
+	MPI_Aint low, high; /* memory that one element touches */
+};
+
+static unsigned state;
+static int pick(int n)
+{
+	state = state * 1664525u + 1013904223u;
+	return (int)(state >> 16) % n;
+}
+
+static MPI_Aint extent_of(MPI_Datatype t)
+{
+	MPI_Aint lb, extent;
+
+	MPI_Type_get_extent(t, &lb, &extent);
+	return extent;
+}
+
+/* m gets `count` elements of inner at byte `at`. */
+static void copy_places(struct made *m, const struct made *inner, int count, MPI_Aint at, MPI_Aint extent)
+{
+	for (int c = 0; c < count; c++)
+		for (int i = 0; i < inner->n; i++) {
+			m->place[m->n].b = inner->place[i].b;
+			m->place[m->n++].at = inner->place[i].at + at + c * extent;
+		}
+}
+
+/* plain: of constructors that count in elements only, so that it has its places on every machine. */
+static void make(struct made *m, int depth, int plain)
+{
+	static const int counted[] = { 1, 2, 4, 5, 6 };
+	struct made *x = malloc(2 * sizeof *x), *y = x + 1;
+	int kind = depth == 0 ? 0
+		   : plain    ? counted[pick(5)]
+			      : 1 + pick(8),
+	    lens[3] = { 2, 1, 1 }, displs[3] = { 3, 0, 6 };
+	MPI_Aint ex, at[3];
+
+	memset(m, 0, sizeof *m);
+	if (kind == 0) {
+		m->place[0].b = pick(nbasic);
+		m->n = 1;
+		MPI_Type_dup(basic[m->place[0].b].type, &m->type);
+		free(x);
+		return;
+	}
+	make(x, depth - 1, plain);
+	ex = extent_of(x->type);
+	if (x->n > PLACES / 8)
+		kind = plain ? 0 : 7;
+	switch (kind) {
+	case 0:
+		MPI_Type_dup(x->type, &m->type);
+		copy_places(m, x, 1, 0, ex);
+		break;
+	case 1:
+		MPI_Type_contiguous(3, x->type, &m->type);
+		copy_places(m, x, 3, 0, ex);
+		break;
+	case 2:
+		MPI_Type_vector(2, 2, 3, x->type, &m->type);
+		for (int i = 0; i < 2; i++)
+			copy_places(m, x, 2, 3 * i * ex, ex);
+		break;
+	case 3:
+		MPI_Type_create_hvector(2, 1, 2 * ex + 16, x->type, &m->type);
+		for (int i = 0; i < 2; i++)
+			copy_places(m, x, 1, i * (2 * ex + 16), ex);
+		break;
+	case 4:
+		MPI_Type_indexed(3, lens, displs, x->type, &m->type);
+		for (int i = 0; i < 3; i++)
+			copy_places(m, x, lens[i], displs[i] * ex, ex);
+		break;
+	case 5:
+		MPI_Type_create_indexed_block(3, 1, displs, x->type, &m->type);
+		for (int i = 0; i < 3; i++)
+			copy_places(m, x, 1, displs[i] * ex, ex);
+		break;
+	case 6: { /* rows 1 and 2, columns 1 .. 2 of 3 x 4 */
+		int sizes[2] = { 3, 4 }, sub[2] = { 2, 2 }, start[2] = { 1, 1 };
+
+		MPI_Type_create_subarray(2, sizes, sub, start, MPI_ORDER_C, x->type, &m->type);
+		for (int i = 1; i < 3; i++)
+			copy_places(m, x, 2, (4 * i + 1) * ex, ex);
+		break;
+	}
+	case 7:
+		MPI_Type_create_resized(x->type, 0, ex + 32, &m->type);
+		copy_places(m, x, 1, 0, ex);
+		break;
+	default: {
+		MPI_Datatype types[2];
+
+		make(y, depth - 1, plain);
+		types[0] = x->type;
+		types[1] = y->type;
+		if (x->n + 2 * y->n > PLACES / 8)
+			lens[0] = 1, lens[1] = 0;
+		else
+			lens[0] = 1, lens[1] = 2;
+		at[0] = 0;
+		at[1] = (2 * ex + 63) / 16 * 16;
+		MPI_Type_create_struct(2, lens, at, types, &m->type);
+		copy_places(m, x, 1, 0, ex);
+		copy_places(m, y, lens[1], at[1], extent_of(y->type));
+		MPI_Type_free(&y->type);
+	}
+	}
+	MPI_Type_free(&x->type);
+	free(x);
+}
+
+static void fill(const struct made *m, char *buf, int count, int r)
+{
+	MPI_Aint ex = extent_of(m->type);
+
+	for (int c = 0, k = 0; c < count; c++)
+		for (int i = 0; i < m->n; i++, k++)
+			basic[m->place[i].b].put(buf + c * ex + m->place[i].at, number(r, k));
+}
+
+static int wrong(const struct made *m, const char *buf, int count, int r)
+{
+	MPI_Aint ex = extent_of(m->type);
+	int bad = 0;
+
+	for (int c = 0, k = 0; c < count; c++)
+		for (int i = 0; i < m->n; i++, k++)
+			bad += !basic[m->place[i].b].good(buf + c * ex + m->place[i].at, number(r, k));
+	return bad;
+}
+
+#endif
