@@ -32,8 +32,8 @@ static int reorder(struct px_sched *s, void *arg)
 		at += x->bytes[r];
 	}
 	for (int p = 0; p < c->nparts; p++) {
-		for (int i = 0; i < c->part[p].count; i++) {
-			int r = c->part[p].ranks[i];
+		for (int i = 0; i < px_part_count(c, p); i++) {
+			int r = px_member(c, p, i);
 
 			memcpy(x->by_rank + start[r], from, (size_t)x->bytes[r]);
 			from += x->bytes[r];
@@ -54,8 +54,8 @@ void px_coll_allgather(struct px_sched *s, const void *mine, const MPI_Count *by
 		return;
 	for (int p = 0; p < c->nparts; p++) {
 		site[p + 1] = site[p];
-		for (int i = 0; i < c->part[p].count; i++)
-			site[p + 1] += bytes[c->part[p].ranks[i]];
+		for (int i = 0; i < px_part_count(c, p); i++)
+			site[p + 1] += bytes[px_member(c, p, i)];
 	}
 	if (site[c->nparts] > INT_LIMIT) {
 		px_sched_fail(s, MPI_ERR_COUNT, "%lld bytes in all, which is beyond INT_MAX",
@@ -64,7 +64,7 @@ void px_coll_allgather(struct px_sched *s, const void *mine, const MPI_Count *by
 	}
 	*x = (struct spread){ bytes, px_sched_temp(s, (size_t)site[c->nparts]), all };
 	for (int i = 0, at = 0; i < c->nlocal; i++) {
-		v[i] = (int)bytes[c->rank_of_local[i]];
+		v[i] = (int)bytes[px_rank_of_local(c, i)];
 		v[c->nlocal + i] = at;
 		at += v[i];
 	}
@@ -84,9 +84,8 @@ void px_coll_allgather(struct px_sched *s, const void *mine, const MPI_Count *by
 			if (p == c->self)
 				continue;
 			px_sched_send(s, x->by_site + site[c->self], site[c->self + 1] - site[c->self],
-				MPI_BYTE, c->part[p].ranks[0]);
-			px_sched_recv_all(
-				s, x->by_site + site[p], site[p + 1] - site[p], c->part[p].ranks[0]);
+				MPI_BYTE, px_leader(c, p));
+			px_sched_recv_all(s, x->by_site + site[p], site[p + 1] - site[p], px_leader(c, p));
 		}
 		px_sched_round(s);
 	}
@@ -117,9 +116,9 @@ void **px_coll_bring(struct px_sched *s, const void *in, MPI_Count count, MPI_Da
 	if (!px_sched_ok(s))
 		return NULL;
 	for (int q = 0; q < c->nparts; q++) {
-		site[q + 1] = site[q] + c->part[q].count;
-		for (int i = 0; i < c->part[q].count; i++)
-			part[c->part[q].ranks[i]] = all + (site[q] + i) * count * p->size;
+		site[q + 1] = site[q] + px_part_count(c, q);
+		for (int i = 0; i < px_part_count(c, q); i++)
+			part[px_member(c, q, i)] = all + (site[q] + i) * count * p->size;
 	}
 	for (int i = 0; i < c->nlocal; i++) {
 		v[i] = (int)count;
@@ -129,18 +128,18 @@ void **px_coll_bring(struct px_sched *s, const void *in, MPI_Count count, MPI_Da
 				   .s = in,
 				   .count = count,
 				   .type = t,
-				   .r = part[c->part[c->self].ranks[0]],
+				   .r = part[px_leader(c, c->self)],
 				   .rcounts = v,
 				   .rdispls = v + c->nlocal,
 				   .rtype = t });
 	px_sched_round(s);
 	for (int q = 0; q < c->nparts && c->lrank == 0; q++) {
-		const struct px_part *to = &c->part[q];
+		int to = px_leader(c, q);
 
 		if (q == c->self)
 			continue;
-		px_sched_send(s, part[c->part[c->self].ranks[0]], c->nlocal * count, t, to->ranks[0]);
-		px_sched_recv(s, part[to->ranks[0]], to->count * count, t, to->ranks[0]);
+		px_sched_send(s, part[px_leader(c, c->self)], c->nlocal * count, t, to);
+		px_sched_recv(s, part[to], px_part_count(c, q) * count, t, to);
 	}
 	px_sched_round(s);
 	px_sched_native(

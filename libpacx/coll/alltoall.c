@@ -41,11 +41,11 @@ static void local_new(struct px_sched *s, const struct side *d, char *buf, struc
 	if (!px_sched_ok(s))
 		return;
 	for (int i = 0; i < c->nlocal; i++)
-		if (i == 0 || d->displ[c->rank_of_local[i]] < low)
-			low = d->displ[c->rank_of_local[i]];
+		if (i == 0 || d->displ[px_rank_of_local(c, i)] < low)
+			low = d->displ[px_rank_of_local(c, i)];
 	l->base = buf + low;
 	for (int i = 0; i < c->nlocal; i++) {
-		int r = c->rank_of_local[i];
+		int r = px_rank_of_local(c, i);
 
 		if (d->count[r] > 0x7fffffff || d->displ[r] - low > 0x7fffffff)
 			px_sched_fail(s, MPI_ERR_COUNT,
@@ -119,12 +119,12 @@ static void exchange(
 		/* Start behind this rank, so that not all begin with rank 0. */
 		int r = (c->rank + i) % c->size, q = (c->rank - i + c->size) % c->size;
 
-		if (c->lrank_of[r] < 0) {
+		if (px_lrank(c, r) < 0) {
 			px_sched_packed(s, in == MPI_IN_PLACE ? recv->type[r] : MPI_DATATYPE_NULL);
 			px_sched_send(s, from + send->displ[r], send->count[r], send->type[r], r);
 			px_sched_packed(s, MPI_DATATYPE_NULL);
 		}
-		if (c->lrank_of[q] < 0)
+		if (px_lrank(c, q) < 0)
 			px_sched_recv(s, (char *)out + recv->displ[q], recv->count[q], recv->type[q], q);
 	}
 	local_new(s, send, from, &l);

@@ -14,7 +14,7 @@ int px_coll_root(struct px_comm *c, int root)
 
 int px_coll_head(const struct px_comm *c, int part, int root)
 {
-	return c->part_of[root] == part ? root : c->part[part].ranks[0];
+	return px_part_of(c, root) == part ? root : px_leader(c, part);
 }
 
 void px_coll_bcast(struct px_sched *s, void *buf, MPI_Count count, MPI_Datatype t, int root)
@@ -25,7 +25,7 @@ void px_coll_bcast(struct px_sched *s, void *buf, MPI_Count count, MPI_Datatype 
 	if (c->rank == root) {
 		for (int p = 0; p < c->nparts; p++)
 			if (p != c->self)
-				px_sched_send(s, buf, count, t, c->part[p].ranks[0]);
+				px_sched_send(s, buf, count, t, px_leader(c, p));
 	} else if (c->rank == head) {
 		px_sched_recv(s, buf, count, t, root);
 		px_sched_round(s);
@@ -34,7 +34,7 @@ void px_coll_bcast(struct px_sched *s, void *buf, MPI_Count count, MPI_Datatype 
 				   .r = buf,
 				   .count = count,
 				   .type = t,
-				   .root = c->lrank_of[head] });
+				   .root = px_lrank(c, head) });
 	px_sched_round(s);
 }
 
@@ -79,12 +79,12 @@ static struct px_sched *build_barrier(struct px_comm *c)
 		return NULL;
 	px_sched_native(s, &barrier);
 	px_sched_round(s);
-	if (c->rank == c->part[c->self].ranks[0]) {
+	if (c->rank == px_leader(c, c->self)) {
 		for (int p = 0; p < c->nparts; p++) {
 			if (p == c->self)
 				continue;
-			px_sched_send(s, NULL, 0, MPI_BYTE, c->part[p].ranks[0]);
-			px_sched_recv(s, NULL, 0, MPI_BYTE, c->part[p].ranks[0]);
+			px_sched_send(s, NULL, 0, MPI_BYTE, px_leader(c, p));
+			px_sched_recv(s, NULL, 0, MPI_BYTE, px_leader(c, p));
 		}
 		px_sched_round(s);
 	}

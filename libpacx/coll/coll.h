@@ -18,6 +18,9 @@ void px_coll_allgather(struct px_sched *s, const void *mine, const MPI_Count *by
 /* px_comm_agree: collective over c: all contribute `bytes` bytes, all get all, in rank order. MPI error code. */
 int px_comm_agree(struct px_comm *c, const void *mine, int bytes, void *all);
 
+/* px_comm_max: collective over c: v[0..n) become the largest of all members. MPI error code. */
+int px_comm_max(struct px_comm *c, long long *v, int n);
+
 /* px_coll_allreduce, px_coll_reduce: rank order is kept unless op commutes; the same bits at all ranks. */
 void px_coll_reduce(
 	struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int root);

@@ -33,7 +33,7 @@ static int *local_layout(struct px_sched *s, const struct layout *l)
 	int *v = px_sched_temp(s, 2 * (size_t)c->nlocal * sizeof *v);
 
 	for (int i = 0; v && i < c->nlocal; i++) {
-		int r = c->rank_of_local[i];
+		int r = px_rank_of_local(c, i);
 
 		if (count_of(l, r) > 0x7fffffff || displ_of(l, r) > 0x7fffffff)
 			px_sched_fail(s, MPI_ERR_COUNT,
@@ -54,9 +54,9 @@ static void gather(struct px_sched *s, const void *in, MPI_Count count, MPI_Data
 		.type = t,
 		.r = out,
 		.rtype = rt,
-		.root = c->lrank_of[root] };
+		.root = px_lrank(c, root) };
 
-	if (c->lrank_of[root] < 0) {
+	if (px_lrank(c, root) < 0) {
 		px_sched_send(s, in, count, t, root);
 		return;
 	}
@@ -72,7 +72,7 @@ static void gather(struct px_sched *s, const void *in, MPI_Count count, MPI_Data
 		k.rcounts = v;
 		k.rdispls = v + c->nlocal;
 		for (int r = 0; r < c->size; r++)
-			if (c->lrank_of[r] < 0)
+			if (px_lrank(c, r) < 0)
 				px_sched_recv(s, (char *)out + displ_of(l, r) * px_type_get(rt)->extent,
 					count_of(l, r), rt, r);
 	}
@@ -89,9 +89,9 @@ static void scatter(struct px_sched *s, const void *in, const struct layout *l, 
 		.r = out,
 		.rcount = rcount,
 		.rtype = rt,
-		.root = c->lrank_of[root] };
+		.root = px_lrank(c, root) };
 
-	if (c->lrank_of[root] < 0) {
+	if (px_lrank(c, root) < 0) {
 		px_sched_recv(s, out, rcount, rt, root);
 		return;
 	}
@@ -107,7 +107,7 @@ static void scatter(struct px_sched *s, const void *in, const struct layout *l, 
 		k.scounts = v;
 		k.sdispls = v + c->nlocal;
 		for (int r = 0; r < c->size; r++)
-			if (c->lrank_of[r] < 0)
+			if (px_lrank(c, r) < 0)
 				px_sched_send(s, (const char *)in + displ_of(l, r) * px_type_get(t)->extent,
 					count_of(l, r), t, r);
 	}

@@ -9,11 +9,12 @@
 
 int px_inter_head(const struct px_comm *all, struct px_side group, int part)
 {
-	const struct px_part *p = &all->part[part];
+	for (int i = 0; i < px_part_count(all, part); i++) {
+		int r = px_member(all, part, i);
 
-	for (int i = 0; i < p->count; i++)
-		if (p->ranks[i] >= group.lo && p->ranks[i] < group.hi)
-			return p->ranks[i];
+		if (r >= group.lo && r < group.hi)
+			return r;
+	}
 	return -1;
 }
 
@@ -22,11 +23,13 @@ static void hand_on(
 	struct px_sched *s, const void *buf, MPI_Count count, MPI_Datatype t, struct px_side group)
 {
 	struct px_comm *all = px_sched_comm(s);
-	const struct px_part *p = &all->part[all->self];
 
-	for (int i = 0; i < p->count; i++)
-		if (p->ranks[i] > all->rank && p->ranks[i] < group.hi)
-			px_sched_send(s, buf, count, t, p->ranks[i]);
+	for (int i = 0; i < all->nlocal; i++) {
+		int r = px_member(all, all->self, i);
+
+		if (r > all->rank && r < group.hi)
+			px_sched_send(s, buf, count, t, r);
+	}
 }
 
 void px_inter_spread(struct px_sched *s, const void *buf, MPI_Count count, MPI_Datatype t, struct px_side to)

@@ -56,7 +56,7 @@ static bool by_site(const struct px_comm *all, struct px_side group, MPI_Op op)
 	if (px_n.Op_commutative(op, &commutes) == MPI_SUCCESS && commutes)
 		return true;
 	for (int r = group.lo + 1; r < group.hi; r++)
-		if (all->part_of[r] < all->part_of[r - 1])
+		if (px_part_of(all, r) < px_part_of(all, r - 1))
 			return false;
 	return true;
 }
@@ -72,7 +72,7 @@ static int *members(struct px_sched *s, struct px_side group, int part, int *n)
 		if (px_inter_head(all, group, p) >= 0)
 			v[(*n)++] = px_inter_head(all, group, p);
 	for (int r = group.lo; v && part != -2 && r < group.hi; r++)
-		if (part == -1 || all->part_of[r] == part)
+		if (part == -1 || px_part_of(all, r) == part)
 			v[(*n)++] = r;
 	return v;
 }

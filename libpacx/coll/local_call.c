@@ -13,7 +13,7 @@ static int rank_at(const struct px_sched *s, int local)
 {
 	const struct px_comm *c = px_sched_comm(s);
 
-	return c->rank_of_local[local % c->nlocal];
+	return px_rank_of_local(c, local % c->nlocal);
 }
 
 /* From root, down a tree: the rank whose distance from the root is d gets it from the one whose distance lacks d's lowest bit. */

@@ -157,8 +157,8 @@ void px_coll_reduce(
 	if (c->rank == root)
 		for (int p = 0; p < c->nparts; p++)
 			if (p != c->self)
-				px_sched_recv(s, f->part[p], count, t, c->part[p].ranks[0]);
-	reduce_here(s, in, mine, count, t, op, c->lrank_of[head]);
+				px_sched_recv(s, f->part[p], count, t, px_leader(c, p));
+	reduce_here(s, in, mine, count, t, op, px_lrank(c, head));
 	if (c->rank == root)
 		px_sched_call(s, fold, f);
 	else if (c->rank == head)
@@ -204,9 +204,9 @@ void px_coll_allreduce(
 		for (int p = 0; p < c->nparts; p++) {
 			if (p == c->self)
 				continue;
-			px_sched_send(s, f->part[c->self], count, t, c->part[p].ranks[0]);
+			px_sched_send(s, f->part[c->self], count, t, px_leader(c, p));
 			px_sched_after(s, PX_AT_ONCE, -1);
-			px_sched_recv(s, f->part[p], count, t, c->part[p].ranks[0]);
+			px_sched_recv(s, f->part[p], count, t, px_leader(c, p));
 		}
 		px_sched_round(s);
 		px_sched_call(s, fold, f);
@@ -215,6 +215,18 @@ void px_coll_allreduce(
 	px_sched_native(s,
 		&(struct px_call){ .kind = PX_CALL_BCAST, .r = out, .count = count, .type = t, .root = 0 });
 	px_sched_round(s);
+}
+
+int px_comm_max(struct px_comm *c, long long *v, int n)
+{
+	struct px_sched *s = px_sched_new(c, PX_COLL_COMM);
+	long long *mine = s ? px_sched_temp(s, (size_t)n * sizeof *mine) : NULL;
+
+	if (mine) {
+		memcpy(mine, v, (size_t)n * sizeof *mine);
+		px_coll_allreduce(s, mine, v, n, MPI_LONG_LONG, MPI_MAX);
+	}
+	return px_sched_run(s, c);
 }
 
 int px_coll_check(struct px_comm *c, MPI_Count count, MPI_Datatype t, MPI_Op op)

@@ -35,7 +35,7 @@ static bool blocks_init(struct px_sched *s, struct blocks *b, const int counts[]
 		b->count[r] = counts ? counts[r] : each;
 		b->start[r] = b->total;
 		b->total += b->count[r];
-		b->site[c->part_of[r] + 1] += b->count[r];
+		b->site[px_part_of(c, r) + 1] += b->count[r];
 	}
 	for (int p = 0; p < c->nparts; p++)
 		b->site[p + 1] += b->site[p];
@@ -62,8 +62,8 @@ static int arrange(struct px_sched *s, void *arg)
 	int rc = MPI_SUCCESS;
 
 	for (int p = 0; p < c->nparts; p++)
-		for (int i = 0; i < c->part[p].count && rc == MPI_SUCCESS; i++) {
-			int r = c->part[p].ranks[i];
+		for (int i = 0; i < px_part_count(c, p) && rc == MPI_SUCCESS; i++) {
+			int r = px_member(c, p, i);
 
 			rc = px_copy(o->by_rank + o->b.start[r] * extent, to, o->b.count[r], o->t);
 			to += o->b.count[r] * extent;
@@ -114,10 +114,10 @@ static void leader(
 			continue;
 		}
 		x->part[p] = px_sched_temp_typed(s, x->count, t);
-		px_sched_send(s, o->by_site + b->site[p] * extent, b->site[p + 1] - b->site[p], t,
-			c->part[p].ranks[0]);
+		px_sched_send(
+			s, o->by_site + b->site[p] * extent, b->site[p + 1] - b->site[p], t, px_leader(c, p));
 		px_sched_after(s, PX_AT_ONCE, -1);
-		px_sched_recv(s, x->part[p], x->count, t, c->part[p].ranks[0]);
+		px_sched_recv(s, x->part[p], x->count, t, px_leader(c, p));
 	}
 	px_sched_round(s);
 	px_sched_call(s, combine, x);
@@ -135,7 +135,7 @@ static void by_site(
 	if (!px_sched_ok(s))
 		return;
 	for (int i = 0, at = 0; i < c->nlocal; i++) {
-		v[i] = (int)b->count[c->rank_of_local[i]];
+		v[i] = (int)b->count[px_rank_of_local(c, i)];
 		v[c->nlocal + i] = at;
 		at += v[i];
 	}

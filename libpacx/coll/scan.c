@@ -97,9 +97,9 @@ static void scan_by_site(struct px_sched *s, const void *in, void *out, MPI_Coun
 	px_sched_round(s);
 	if (leader) {
 		for (int p = c->self + 1; p < c->nparts; p++)
-			px_sched_send(s, total, count, t, c->part[p].ranks[0]);
+			px_sched_send(s, total, count, t, px_leader(c, p));
 		for (int p = 0; p < c->self; p++)
-			px_sched_recv(s, x->part[p], count, t, c->part[p].ranks[0]);
+			px_sched_recv(s, x->part[p], count, t, px_leader(c, p));
 		px_sched_round(s);
 		if (c->self > 0)
 			px_sched_call(s, combine, x);

@@ -320,10 +320,10 @@ static int send_start(struct px_sched *s, struct step *st)
 	int rc;
 
 	r->tag = tag_of(s, st);
-	r->depth = (uint16_t)(st->depth + (px_is_local(c->grank[r->peer]) ? 0 : 1));
+	r->depth = (uint16_t)(st->depth + (px_is_local(px_grank(c, r->peer)) ? 0 : 1));
 	if (r->depth > stat->depth)
 		stat->depth = r->depth;
-	rc = px_channel_send(r, c->ctx | 1, c->grank[r->peer], PX_FF_COLL);
+	rc = px_channel_send(r, c->ctx | 1, px_grank(c, r->peer), PX_FF_COLL);
 	stat->messages += px_sent.messages - before.messages;
 	stat->bytes += px_sent.bytes - before.bytes;
 	return rc;

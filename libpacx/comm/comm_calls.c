@@ -82,12 +82,12 @@ int px_Comm_compare(MPI_Comm a, MPI_Comm b, int *result)
 		*result = MPI_UNEQUAL;
 	} else {
 		*result = MPI_CONGRUENT;
-		for (int r = 0; r < x->size; r++) {
-			if (y->rank_of[x->grank[r]] < 0) {
+		for (int r = 0; x->ranks != y->ranks && r < x->size; r++) {
+			if (px_rank_of(y, px_grank(x, r)) < 0) {
 				*result = MPI_UNEQUAL;
 				break;
 			}
-			if (y->grank[r] != x->grank[r])
+			if (px_grank(y, r) != px_grank(x, r))
 				*result = MPI_SIMILAR;
 		}
 	}

@@ -2,8 +2,8 @@
  *
  * Design. Native duplications under way come first, and where native calls may not block the members meet (px_comm_turn). Then it calls the
  * native constructor, without the lock: other threads, and the user's attribute functions, go on meanwhile. Then all members
- * learn in one allgather (px_comm_agree) whether that has succeeded everywhere (one vendor may have run out of communicators) and
- * a fresh context id from each of them: the new communicator takes the id offered by its rank 0. The result is a native
+ * learn whether that has succeeded everywhere (one vendor may have run out of communicators) and the new communicator's context id, which
+ * its rank 0 offers: by a maximum (px_comm_max), or, where all have to know what all have said, by an allgather (px_comm_agree). The result is a native
  * communicator when its members are at one site.
  */
 #include <stdlib.h>
@@ -24,10 +24,9 @@
 #include "vendor.h"
 
 /* native is the native communicator of this site's part of the new one; *out gets what the application holds. */
-static int adopt(
-	struct px_comm *parent, MPI_Comm native, uint64_t ctx, int size, const int *grank, MPI_Comm *out)
+static int adopt(struct px_comm *parent, MPI_Comm native, uint64_t ctx, struct px_ranks *ranks, MPI_Comm *out)
 {
-	if (px_comm_spans(size, grank) && !px_comm_new(native, ctx, size, grank)) {
+	if (!ranks || (ranks->nparts > 1 && !px_comm_new(native, ctx, ranks))) {
 		px_n.Comm_free(&native);
 		return px_raise_memory(parent);
 	}
@@ -35,27 +34,28 @@ static int adopt(
 	return MPI_SUCCESS;
 }
 
-#define OFFER_BYTES 16 /* context id, 1 = the native constructor has succeeded */
+/* The same of a list of global ranks. */
+static int adopt_list(
+	struct px_comm *parent, MPI_Comm native, uint64_t ctx, int size, const int *grank, MPI_Comm *out)
+{
+	struct px_ranks *ranks = px_ranks_new(px.world, size, grank);
+	int rc = adopt(parent, native, ctx, ranks, out);
+
+	px_ranks_drop(ranks);
+	return rc;
+}
 
 int px_comm_confirm(struct px_comm *c, int made, int who, uint64_t *ctx)
 {
-	uint8_t mine[OFFER_BYTES] = { 0 }, *all = malloc((size_t)c->size * OFFER_BYTES);
-	bool failed = false;
-	int rc;
+	enum { CTX, FAILED, N };
+	/* A context id is positive as a signed number, too: it has a global rank in its upper half. */
+	long long v[N] = { c->rank == who ? (long long)px_ctx_candidate() : 0, made != MPI_SUCCESS };
+	int rc = px_comm_max(c, v, N);
 
-	if (!all)
-		return px_raise_memory(c);
-	px_put64(mine, px_ctx_candidate());
-	mine[8] = made == MPI_SUCCESS;
-	rc = px_comm_agree(c, mine, OFFER_BYTES, all);
-	for (int r = 0; r < c->size && rc == MPI_SUCCESS; r++)
-		failed |= all[r * OFFER_BYTES + 8] == 0;
-	if (rc == MPI_SUCCESS)
-		*ctx = px_get64(all + OFFER_BYTES * who);
-	free(all);
 	if (rc != MPI_SUCCESS || made != MPI_SUCCESS)
 		return rc != MPI_SUCCESS ? rc : made;
-	if (!failed)
+	*ctx = (uint64_t)v[CTX];
+	if (!v[FAILED])
 		return MPI_SUCCESS;
 	return px_raise(c, MPI_ERR_OTHER, "a member of another site could not make the communicator");
 }
@@ -71,7 +71,7 @@ static int unmake(MPI_Comm native, int made, int rc)
 static int dup_finish(struct px_comm *c, MPI_Comm native, uint64_t ctx, MPI_Comm *out)
 {
 	struct px_comm *d;
-	int rc = adopt(c, native, ctx, c->size, c->grank, out);
+	int rc = adopt(c, native, ctx, c->ranks, out);
 
 	if (rc != MPI_SUCCESS || !c->topo)
 		return rc;
@@ -230,13 +230,13 @@ int px_Comm_split(struct px_comm *c, int color, int key, MPI_Comm *out)
 		return unmake(native, made, rc);
 	grank = malloc((size_t)(n + 1) * sizeof *grank);
 	for (int i = 0; i < n && grank; i++)
-		grank[i] = c->grank[v[i].rank];
+		grank[i] = px_grank(c, v[i].rank);
 	if (!grank)
 		rc = unmake(native, made, px_raise_memory(c));
 	else if (n == 0)
 		*out = MPI_COMM_NULL;
 	else
-		rc = adopt(c, native, v[0].ctx, n, grank, out);
+		rc = adopt_list(c, native, v[0].ctx, n, grank, out);
 	free(grank);
 	free(v);
 	return rc;
@@ -260,13 +260,13 @@ static int subset(struct px_comm *c, MPI_Group group, int *n, int **grank, int *
 	if (rc != MPI_SUCCESS)
 		return px_raise_as(c, rc, NULL);
 	for (int i = 0; i < *n; i++) {
-		if ((*grank)[i] < 0 || c->rank_of[(*grank)[i]] < 0) {
+		if ((*grank)[i] < 0 || px_rank_of(c, (*grank)[i]) < 0) {
 			free(*grank);
 			return px_raise(
 				c, MPI_ERR_GROUP, "rank %d of the group is not in the communicator", i);
 		}
 	}
-	*first = *n > 0 ? c->rank_of[(*grank)[0]] : 0;
+	*first = *n > 0 ? px_rank_of(c, (*grank)[0]) : 0;
 	return MPI_SUCCESS;
 }
 
@@ -289,7 +289,7 @@ static int native_group(struct px_comm *c, int n, const int *grank, MPI_Group *g
 		return MPI_ERR_NO_MEM;
 	for (int i = 0; i < n; i++)
 		if (px_is_local(grank[i]))
-			local[k++] = c->lrank_of[c->rank_of[grank[i]]];
+			local[k++] = px_lrank(c, px_rank_of(c, grank[i]));
 	rc = px_n.Comm_group(c->native, &all);
 	if (rc == MPI_SUCCESS) {
 		rc = px_n.Group_incl(all, k, local, group);
@@ -319,7 +319,7 @@ int px_Comm_create(struct px_comm *c, MPI_Group group, MPI_Comm *out)
 	if (rc != MPI_SUCCESS)
 		rc = unmake(native, made, rc);
 	else if (member(n, grank))
-		rc = adopt(c, native, ctx, n, grank, out);
+		rc = adopt_list(c, native, ctx, n, grank, out);
 	else
 		*out = MPI_COMM_NULL;
 	free(grank);
@@ -337,13 +337,13 @@ static int group_ctx(struct px_comm *c, int n, const int *grank, int tag, uint64
 	if (first) {
 		px_put64(mine, px_ctx_candidate());
 		for (int i = 1; i < n && rc == MPI_SUCCESS; i++)
-			rc = px_internal_recv(c, NULL, 0, c->rank_of[grank[i]], -1 - tag);
+			rc = px_internal_recv(c, NULL, 0, px_rank_of(c, grank[i]), -1 - tag);
 		for (int i = 1; i < n && rc == MPI_SUCCESS; i++)
-			rc = px_internal_send(c, mine, sizeof mine, c->rank_of[grank[i]], -1 - tag);
+			rc = px_internal_send(c, mine, sizeof mine, px_rank_of(c, grank[i]), -1 - tag);
 	} else {
-		rc = px_internal_send(c, NULL, 0, c->rank_of[grank[0]], -1 - tag);
+		rc = px_internal_send(c, NULL, 0, px_rank_of(c, grank[0]), -1 - tag);
 		if (rc == MPI_SUCCESS)
-			rc = px_internal_recv(c, mine, sizeof mine, c->rank_of[grank[0]], -1 - tag);
+			rc = px_internal_recv(c, mine, sizeof mine, px_rank_of(c, grank[0]), -1 - tag);
 	}
 	*ctx = px_get64(mine);
 	return rc == MPI_SUCCESS ? rc : px_raise_as(c, rc, NULL);
@@ -371,7 +371,7 @@ int px_Comm_create_group(struct px_comm *c, MPI_Group group, int tag, MPI_Comm *
 		px_n.Group_free(&local);
 	}
 	if (rc == MPI_SUCCESS)
-		rc = adopt(c, native, ctx, n, grank, out);
+		rc = adopt_list(c, native, ctx, n, grank, out);
 	free(grank);
 	return rc;
 }

@@ -2,7 +2,6 @@
 #include "group.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "bind.h"
 #include "comm.h"
@@ -11,12 +10,7 @@
 #include "raise.h"
 #include "state.h"
 
-struct list {
-	int n;
-	int rank[];
-};
-
-static struct px_map *spanning;               /* token -> struct list */
+static struct px_map *spanning;               /* token -> struct px_ranks */
 static MPI_Group apps_group = MPI_GROUP_NULL; /* the application ranks of this site */
 
 static uint64_t group_key(MPI_Group g)
@@ -24,7 +18,7 @@ static uint64_t group_key(MPI_Group g)
 	return (uint64_t)(uintptr_t)g;
 }
 
-static struct list *find(MPI_Group g)
+static struct px_ranks *find(MPI_Group g)
 {
 	return spanning ? px_map_get(spanning, group_key(g)) : NULL;
 }
@@ -58,46 +52,60 @@ static int native_part(int size, const int *grank, MPI_Group *native)
 	return rc;
 }
 
-int px_group_new(int size, const int *grank, MPI_Group *group)
+/* Is everybody at this site? */
+static bool here(const struct px_ranks *l)
 {
-	struct list *l;
+	return l->size == 0 || (l->part[0].site == px.site && l->part[0].count == l->size);
+}
+
+int px_group_of(struct px_ranks *l, MPI_Group *group)
+{
 	MPI_Group all;
 	int zero = 0, rc;
-	bool outside = false;
 
-	for (int i = 0; i < size; i++)
-		outside |= !px_is_local(grank[i]);
-	if (!outside)
-		return native_part(size, grank, group);
-	l = malloc(sizeof *l + (size_t)size * sizeof *l->rank);
-	if (!l || (!spanning && !(spanning = px_map_new()))) {
-		free(l);
-		return MPI_ERR_NO_MEM;
+	if (here(l)) {
+		int *grank = malloc(((size_t)l->size + 1) * sizeof *grank);
+
+		if (!grank)
+			return MPI_ERR_NO_MEM;
+		px_ranks_write(l, 0, l->size, grank);
+		rc = native_part(l->size, grank, group);
+		free(grank);
+		return rc;
 	}
-	l->n = size;
-	memcpy(l->rank, grank, (size_t)size * sizeof *grank);
+	if (!spanning && !(spanning = px_map_new()))
+		return MPI_ERR_NO_MEM;
 	rc = apps(&all);
 	if (rc == MPI_SUCCESS)
 		rc = px_n.Group_incl(all, 1, &zero, group);
 	if (rc == MPI_SUCCESS && px_map_put(spanning, group_key(*group), l) < 0)
 		rc = MPI_ERR_NO_MEM;
-	if (rc != MPI_SUCCESS)
-		free(l);
+	if (rc == MPI_SUCCESS)
+		px_ranks_hold(l);
+	return rc;
+}
+
+int px_group_new(int size, const int *grank, MPI_Group *group)
+{
+	struct px_ranks *l = px_ranks_new(px.world, size, grank);
+	int rc = l ? px_group_of(l, group) : MPI_ERR_NO_MEM;
+
+	px_ranks_drop(l);
 	return rc;
 }
 
 int px_group_list(MPI_Group group, int *size, int **grank)
 {
-	struct list *l = find(group);
+	struct px_ranks *l = find(group);
 	int n, rc, *from = NULL, *to = NULL;
 	MPI_Group all;
 
 	if (l) {
-		to = malloc((size_t)(l->n + 1) * sizeof *to);
+		to = malloc((size_t)(l->size + 1) * sizeof *to);
 		if (!to)
 			return MPI_ERR_NO_MEM;
-		memcpy(to, l->rank, (size_t)l->n * sizeof *to);
-		*size = l->n;
+		px_ranks_write(l, 0, l->size, to);
+		*size = l->size;
 		*grank = to;
 		return MPI_SUCCESS;
 	}
@@ -136,14 +144,26 @@ static int raise_group(int rc)
 	return px_raise_as(NULL, rc, NULL);
 }
 
+/* Positions side.lo .. side.hi - 1 of c's list as a group. */
+static int group_of_side(struct px_comm *c, struct px_side side, MPI_Group *group)
+{
+	int n = side.hi - side.lo, rc = MPI_ERR_NO_MEM, *grank;
+
+	if (n == c->ranks->size)
+		return px_group_of(c->ranks, group);
+	grank = malloc(((size_t)n + 1) * sizeof *grank);
+	if (grank) {
+		px_ranks_write(c->ranks, side.lo, n, grank);
+		rc = px_group_new(n, grank, group);
+	}
+	free(grank);
+	return rc;
+}
+
 int px_Comm_group(struct px_comm *c, MPI_Group *group)
 {
-	struct px_side near = { 0, c->size };
-	int rc;
+	int rc = group_of_side(c, c->inter ? px_inter_local(c) : (struct px_side){ 0, c->size }, group);
 
-	if (c->inter)
-		near = px_inter_local(c);
-	rc = px_group_new(near.hi - near.lo, (c->inter ? c->inter->all : c)->grank + near.lo, group);
 	return rc == MPI_SUCCESS ? rc : px_raise_as(c, rc, NULL);
 }
 
@@ -154,70 +174,85 @@ int px_Comm_remote_group(struct px_comm *c, MPI_Group *out)
 	*out = MPI_GROUP_NULL;
 	if (!c->inter)
 		return px_raise(c, MPI_ERR_COMM, "the communicator is not an intercommunicator");
-	rc = px_group_new(c->size, c->grank, out);
+	rc = group_of_side(c, px_inter_remote(c), out);
 	return rc == MPI_SUCCESS ? rc : px_raise_as(c, rc, NULL);
 }
 
 int px_Group_size(MPI_Group group, int *size)
 {
-	struct list *l = find(group);
+	struct px_ranks *l = find(group);
 
 	if (!l)
 		return px_n.Group_size(group, size);
-	*size = l->n;
+	*size = l->size;
 	return MPI_SUCCESS;
 }
 
-static int position(const int *rank, int n, int grank)
+static int position(const struct px_ranks *l, int grank)
 {
-	for (int i = 0; i < n; i++)
-		if (rank[i] == grank)
-			return i;
-	return MPI_UNDEFINED;
+	int r = px_ranks_find(l, grank);
+
+	return r < 0 ? MPI_UNDEFINED : r;
 }
 
 int px_Group_rank(MPI_Group group, int *rank)
 {
-	struct list *l = find(group);
+	struct px_ranks *l = find(group);
 
 	if (!l)
 		return px_n.Group_rank(group, rank);
-	*rank = position(l->rank, l->n, px.grank);
+	*rank = position(l, px.grank);
 	return MPI_SUCCESS;
 }
 
 int px_Group_free(MPI_Group *group)
 {
 	if (spanning && *group != MPI_GROUP_NULL)
-		free(px_map_del(spanning, group_key(*group)));
+		px_ranks_drop(px_map_del(spanning, group_key(*group)));
 	return px_n.Group_free(group);
 }
 
-/* Two groups as lists; both are freed by pair_free. */
+/* Two groups as lists; both are dropped by pair_free. */
 struct pair {
-	int na, nb;
-	int *a, *b;
+	struct px_ranks *a, *b;
 };
 
-static int pair_get(MPI_Group a, MPI_Group b, struct pair *p)
+/* The list of any group; NULL: *rc says why. */
+static struct px_ranks *list_of(MPI_Group group, int *rc)
 {
-	int rc;
+	struct px_ranks *l = find(group);
+	int n, *grank;
 
-	memset(p, 0, sizeof *p);
-	rc = px_group_list(a, &p->na, &p->a);
-	if (rc == MPI_SUCCESS)
-		rc = px_group_list(b, &p->nb, &p->b);
-	if (rc != MPI_SUCCESS) {
-		free(p->a);
-		return raise_group(rc);
-	}
-	return MPI_SUCCESS;
+	if (l)
+		return px_ranks_hold(l);
+	*rc = px_group_list(group, &n, &grank);
+	if (*rc != MPI_SUCCESS)
+		return NULL;
+	l = px_ranks_new(px.world, n, grank);
+	free(grank);
+	if (!l)
+		*rc = MPI_ERR_NO_MEM;
+	return l;
 }
 
 static void pair_free(struct pair *p)
 {
-	free(p->a);
-	free(p->b);
+	px_ranks_drop(p->a);
+	px_ranks_drop(p->b);
+}
+
+static int pair_get(MPI_Group a, MPI_Group b, struct pair *p)
+{
+	int rc = MPI_SUCCESS;
+
+	p->b = NULL;
+	p->a = list_of(a, &rc);
+	if (p->a)
+		p->b = list_of(b, &rc);
+	if (p->b)
+		return MPI_SUCCESS;
+	pair_free(p);
+	return raise_group(rc);
 }
 
 int px_Group_compare(MPI_Group a, MPI_Group b, int *result)
@@ -230,11 +265,13 @@ int px_Group_compare(MPI_Group a, MPI_Group b, int *result)
 	rc = pair_get(a, b, &p);
 	if (rc != MPI_SUCCESS)
 		return rc;
-	*result = p.na == p.nb ? MPI_IDENT : MPI_UNEQUAL;
-	for (int i = 0; i < p.na && *result != MPI_UNEQUAL; i++) {
-		if (position(p.b, p.nb, p.a[i]) == MPI_UNDEFINED)
+	*result = p.a->size == p.b->size ? MPI_IDENT : MPI_UNEQUAL;
+	for (int i = 0; p.a != p.b && i < p.a->size && *result != MPI_UNEQUAL; i++) {
+		int r = px_ranks_find(p.b, px_ranks_at(p.a, i));
+
+		if (r < 0)
 			*result = MPI_UNEQUAL;
-		else if (p.a[i] != p.b[i])
+		else if (r != i)
 			*result = MPI_SIMILAR;
 	}
 	pair_free(&p);
@@ -254,10 +291,10 @@ int px_Group_translate_ranks(MPI_Group a, int n, const int ranks[], MPI_Group b,
 	for (int i = 0; i < n && rc == MPI_SUCCESS; i++) {
 		if (ranks[i] == MPI_PROC_NULL)
 			out[i] = MPI_PROC_NULL;
-		else if (ranks[i] < 0 || ranks[i] >= p.na)
+		else if (ranks[i] < 0 || ranks[i] >= p.a->size)
 			rc = raise_group(MPI_ERR_RANK);
 		else
-			out[i] = position(p.b, p.nb, p.a[ranks[i]]);
+			out[i] = position(p.b, px_ranks_at(p.a, ranks[i]));
 	}
 	pair_free(&p);
 	return rc;
@@ -273,18 +310,21 @@ static int combine(MPI_Group a, MPI_Group b, MPI_Group *out, enum set what)
 
 	if (rc != MPI_SUCCESS)
 		return rc;
-	r = malloc((size_t)(p.na + p.nb + 1) * sizeof *r);
+	r = malloc((size_t)(p.a->size + p.b->size + 1) * sizeof *r);
 	if (!r)
 		rc = MPI_ERR_NO_MEM;
-	for (int i = 0; r && i < p.na; i++) {
-		bool both = position(p.b, p.nb, p.a[i]) != MPI_UNDEFINED;
+	for (int i = 0; r && i < p.a->size; i++) {
+		int g = px_ranks_at(p.a, i);
 
-		if (what == UNION || both == (what == INTERSECTION))
-			r[n++] = p.a[i];
+		if (what == UNION || (px_ranks_find(p.b, g) >= 0) == (what == INTERSECTION))
+			r[n++] = g;
 	}
-	for (int i = 0; r && what == UNION && i < p.nb; i++)
-		if (position(p.a, p.na, p.b[i]) == MPI_UNDEFINED)
-			r[n++] = p.b[i];
+	for (int i = 0; r && what == UNION && i < p.b->size; i++) {
+		int g = px_ranks_at(p.b, i);
+
+		if (px_ranks_find(p.a, g) < 0)
+			r[n++] = g;
+	}
 	if (r)
 		rc = px_group_new(n, r, out);
 	free(r);
@@ -308,24 +348,24 @@ int px_Group_difference(MPI_Group a, MPI_Group b, MPI_Group *out)
 }
 
 /* The group of l's members at positions pos[0..n), or of all others. */
-static int select_from(const struct list *l, int n, const int pos[], bool others, MPI_Group *out)
+static int select_from(const struct px_ranks *l, int n, const int pos[], bool others, MPI_Group *out)
 {
-	int *r = malloc((size_t)(l->n + 1) * sizeof *r);
-	bool *hit = calloc((size_t)l->n + 1, sizeof *hit);
+	int *r = malloc((size_t)(l->size + 1) * sizeof *r);
+	bool *hit = calloc((size_t)l->size + 1, sizeof *hit);
 	int rc = r && hit ? MPI_SUCCESS : MPI_ERR_NO_MEM, k = 0;
 
 	for (int i = 0; i < n && rc == MPI_SUCCESS; i++) {
-		if (pos[i] < 0 || pos[i] >= l->n || hit[pos[i]])
+		if (pos[i] < 0 || pos[i] >= l->size || hit[pos[i]])
 			rc = MPI_ERR_RANK;
 		else
 			hit[pos[i]] = true;
 	}
 	if (rc == MPI_SUCCESS) {
-		for (int i = 0; others ? i < l->n : i < n; i++) {
+		for (int i = 0; others ? i < l->size : i < n; i++) {
 			if (!others)
-				r[k++] = l->rank[pos[i]];
+				r[k++] = px_ranks_at(l, pos[i]);
 			else if (!hit[i])
-				r[k++] = l->rank[i];
+				r[k++] = px_ranks_at(l, i);
 		}
 		rc = px_group_new(k, r, out);
 	}
@@ -336,22 +376,22 @@ static int select_from(const struct list *l, int n, const int pos[], bool others
 
 int px_Group_incl(MPI_Group group, int n, const int ranks[], MPI_Group *out)
 {
-	struct list *l = find(group);
+	struct px_ranks *l = find(group);
 
 	return l ? select_from(l, n, ranks, false, out) : px_n.Group_incl(group, n, ranks, out);
 }
 
 int px_Group_excl(MPI_Group group, int n, const int ranks[], MPI_Group *out)
 {
-	struct list *l = find(group);
+	struct px_ranks *l = find(group);
 
 	return l ? select_from(l, n, ranks, true, out) : px_n.Group_excl(group, n, ranks, out);
 }
 
 /* Ranges (first, last, stride) written out. */
-static int ranges(const struct list *l, int n, int range[][3], bool others, MPI_Group *out)
+static int ranges(const struct px_ranks *l, int n, int range[][3], bool others, MPI_Group *out)
 {
-	int *pos = malloc((size_t)(l->n + 1) * sizeof *pos);
+	int *pos = malloc((size_t)(l->size + 1) * sizeof *pos);
 	int k = 0, rc = pos ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 
 	for (int i = 0; i < n && rc == MPI_SUCCESS; i++) {
@@ -362,7 +402,7 @@ static int ranges(const struct list *l, int n, int range[][3], bool others, MPI_
 			break;
 		}
 		for (int r = first; step > 0 ? r <= last : r >= last; r += step) {
-			if (k == l->n) {
+			if (k == l->size) {
 				rc = MPI_ERR_RANK;
 				break;
 			}
@@ -376,14 +416,14 @@ static int ranges(const struct list *l, int n, int range[][3], bool others, MPI_
 
 int px_Group_range_incl(MPI_Group group, int n, int range[][3], MPI_Group *out)
 {
-	struct list *l = find(group);
+	struct px_ranks *l = find(group);
 
 	return l ? ranges(l, n, range, false, out) : px_n.Group_range_incl(group, n, range, out);
 }
 
 int px_Group_range_excl(MPI_Group group, int n, int range[][3], MPI_Group *out)
 {
-	struct list *l = find(group);
+	struct px_ranks *l = find(group);
 
 	return l ? ranges(l, n, range, true, out) : px_n.Group_range_excl(group, n, range, out);
 }

@@ -28,7 +28,7 @@ static int plan_copy(const struct px_comm *c, struct px_plan *p)
 	p->grank = malloc((size_t)p->n * sizeof *p->grank);
 	if (!p->grank)
 		return MPI_ERR_NO_MEM;
-	memcpy(p->grank, all->grank, (size_t)p->n * sizeof *p->grank);
+	px_ranks_write(all->ranks, 0, p->n, p->grank);
 	return MPI_SUCCESS;
 }
 
@@ -172,7 +172,7 @@ static int claims(struct px_comm *c, const struct claim *my, struct px_plan *p)
 	}
 	qsort(v, (size_t)p->n, sizeof *v, by_place);
 	for (int i = 0; i < p->n; i++) {
-		p->grank[i] = all->grank[v[i].rank];
+		p->grank[i] = px_grank(all, v[i].rank);
 		p->first += !v[i].second;
 	}
 	free(said);
@@ -200,7 +200,7 @@ static int regroup(struct px_comm *c, const struct claim *my, MPI_Comm *out)
 					some ? px_plan_rank(&p) : 0, &p.native));
 	if (rc == MPI_SUCCESS && some)
 		rc = px_plan_face(&p);
-	rc = px_comm_confirm(all, rc, some ? all->rank_of[p.grank[0]] : 0, &p.ctx);
+	rc = px_comm_confirm(all, rc, some ? px_rank_of(all, p.grank[0]) : 0, &p.ctx);
 	if (rc != MPI_SUCCESS || !some)
 		return px_plan_drop(&p, rc);
 	return px_plan_carry_out(&p, c, c->native, out);
@@ -227,7 +227,7 @@ int px_inter_Comm_create(struct px_comm *c, MPI_Group group, MPI_Comm *out)
 	if (rc != MPI_SUCCESS)
 		return px_raise_as(c, rc, NULL);
 	for (int k = 0; k < n && rc == MPI_SUCCESS; k++) {
-		int r = grank[k] < 0 ? -1 : i->all->rank_of[grank[k]];
+		int r = grank[k] < 0 ? -1 : px_rank_of(i->all, grank[k]);
 
 		if (r < near.lo || r >= near.hi)
 			rc = px_raise(c, MPI_ERR_GROUP, "rank %d of the group is not in the local group", k);
@@ -244,20 +244,17 @@ int px_Intercomm_merge(struct px_comm *c, int high, MPI_Comm *out)
 {
 	const struct px_inter *i = c->inter;
 	MPI_Errhandler h;
-	uint8_t mine, *said;
+	long long high_of[2] = { 0, 0 }; /* as the first member of each group says */
 	bool swapped;
 	int rc;
 
 	*out = MPI_COMM_NULL;
 	if (!i)
 		return px_raise(c, MPI_ERR_COMM, "the communicator is not an intercommunicator");
-	said = malloc((size_t)i->all->size);
-	if (!said)
-		return px_raise_memory(c);
-	mine = high != 0;
-	rc = px_comm_agree(i->all, &mine, 1, said);
-	swapped = rc == MPI_SUCCESS && said[0] && !said[i->first];
-	free(said);
+	if (i->all->rank == (i->second ? i->first : 0))
+		high_of[i->second] = high != 0;
+	rc = px_comm_max(i->all, high_of, 2);
+	swapped = rc == MPI_SUCCESS && high_of[0] && !high_of[1];
 	if (rc == MPI_SUCCESS) /* the order within a group stays */
 		rc = px_Comm_split(i->all, 0, i->second != swapped, out);
 	if (rc == MPI_SUCCESS && px_n.Comm_get_errhandler(c->native, &h) == MPI_SUCCESS) {

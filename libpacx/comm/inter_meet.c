@@ -119,23 +119,28 @@ static int plan_make(struct px_plan *p, const struct px_party *s, const uint8_t 
 {
 	int m = (int)px_get32(other);
 	bool first = s->grank[0] < (int)px_get32(list);
+	struct px_ranks *ours = px_ranks_new(px.world, s->size, s->grank);
+	int both = -1;
 
 	p->n = s->size + m;
 	p->first = first ? s->size : m;
 	p->ctx = px_get64((first ? mine : other) + 12);
 	p->grank = malloc((size_t)p->n * sizeof *p->grank);
-	if (!p->grank)
+	if (!p->grank || !ours) {
+		px_ranks_drop(ours);
 		return px_raise_memory(s->on);
+	}
 	memcpy(p->grank + (first ? 0 : m), s->grank, (size_t)s->size * sizeof *p->grank);
 	for (int i = 0; i < m; i++) {
 		int g = (int)px_get32(list + 4 * i);
 
 		p->grank[(first ? s->size : 0) + i] = g;
-		for (int k = 0; k < s->size; k++)
-			if (s->grank[k] == g)
-				return px_raise(s->on, MPI_ERR_COMM,
-					"rank %d of MPI_COMM_WORLD is in both groups", g);
+		if (px_ranks_find(ours, g) >= 0)
+			both = g;
 	}
+	px_ranks_drop(ours);
+	if (both >= 0)
+		return px_raise(s->on, MPI_ERR_COMM, "rank %d of MPI_COMM_WORLD is in both groups", both);
 	return MPI_SUCCESS;
 }
 

@@ -26,6 +26,14 @@ int px_plan_rank(const struct px_plan *p)
 	return -1;
 }
 
+static bool spans(const struct px_plan *p)
+{
+	for (int i = 0; i < p->n; i++)
+		if (!px_is_local(p->grank[i]))
+			return true;
+	return false;
+}
+
 static void native_free(MPI_Comm *native)
 {
 	int rc;
@@ -65,7 +73,7 @@ int px_plan_face(struct px_plan *p)
 
 	if (rc != MPI_SUCCESS)
 		return rc;
-	if (!px_comm_spans(p->n, p->grank))
+	if (!spans(p))
 		return native_inter(p);
 	px_blocking(rc, px_n.Comm_dup(p->native, &p->face));
 	return rc;
@@ -81,10 +89,13 @@ int px_plan_carry_out(struct px_plan *p, struct px_comm *raise_on, MPI_Comm like
 		px_n.Comm_set_errhandler(p->face, h);
 		px_n.Errhandler_free(&h);
 	}
-	if (!px_comm_spans(p->n, p->grank)) {
+	if (!spans(p)) {
 		native_free(&p->native);
 	} else {
-		all = px_comm_new(p->native, p->ctx, p->n, p->grank);
+		struct px_ranks *ranks = px_ranks_new(px.world, p->n, p->grank);
+
+		all = ranks ? px_comm_new(p->native, p->ctx, ranks) : NULL;
+		px_ranks_drop(ranks);
 		if (!all)
 			return px_plan_drop(p, px_raise_memory(raise_on));
 		p->native = MPI_COMM_NULL;

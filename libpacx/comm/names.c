@@ -111,7 +111,7 @@ void px_reply(int dst, uint32_t id, const struct px_answer *answer)
 	px_req_init(&o->r, px_names.c);
 	px_req_args(&o->r, o->bytes, (MPI_Count)(HEAD + n), MPI_BYTE, dst, TAG_ANSWERS + (int)(id & ID_MASK));
 	o->r.kind = PX_SEND;
-	if (px_channel_send(&o->r, PX_NAMES_CTX, px_names.c->grank[dst], 0) != MPI_SUCCESS)
+	if (px_channel_send(&o->r, PX_NAMES_CTX, px_grank(px_names.c, dst), 0) != MPI_SUCCESS)
 		o->r.done = true; /* the channel is gone, and the job with it */
 	o->next = outs;
 	outs = o;

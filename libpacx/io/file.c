@@ -143,8 +143,8 @@ static enum px_files placement(const struct px_comm *c, int *server)
 		return PX_FILES_LOCAL;
 	*server = -1;
 	for (int p = 0; p < c->nparts; p++)
-		if (px_world_site(px.world, c->grank[c->part[p].ranks[0]]) == site)
-			*server = c->part[p].ranks[0];
+		if (c->ranks->part[p].site == site)
+			*server = px_leader(c, p);
 	return PX_FILES_CARRIED;
 }
 
@@ -158,7 +158,7 @@ static struct px_file *file_new(struct px_comm *c, const char *name, int amode)
 	f->c = c;
 	f->amode = amode;
 	f->files = placement(c, &f->server);
-	f->far = f->files == PX_FILES_CARRIED && f->server >= 0 && c->part_of[f->server] != c->self;
+	f->far = f->files == PX_FILES_CARRIED && f->server >= 0 && px_part_of(c, f->server) != c->self;
 	f->etype = 1;
 	f->lock_fd = -1;
 	f->name = strdup(name);
@@ -227,7 +227,7 @@ static int open_all(struct px_file *f, MPI_Info info)
 {
 	/* The one site that creates the file goes first, or the other would find it there. */
 	bool turns = f->files == PX_FILES_SHARED && f->amode & MPI_MODE_EXCL && f->amode & MPI_MODE_CREATE;
-	const char *unlike = px_unlike_among(f->c->size, f->c->grank);
+	const char *unlike = px_unlike_among(f->c);
 	int64_t *all = malloc((size_t)f->c->size * sizeof *all);
 	int mine = all ? MPI_SUCCESS : MPI_ERR_NO_MEM, rc;
 
@@ -426,7 +426,7 @@ int px_File_get_size(struct px_file *f, MPI_Offset *size)
 /* Does this site's copy change when the size does? */
 static bool resizes(const struct px_file *f)
 {
-	return f->files == PX_FILES_LOCAL || f->c->part_of[f->server] == f->c->self;
+	return f->files == PX_FILES_LOCAL || px_part_of(f->c, f->server) == f->c->self;
 }
 
 int px_File_set_size(struct px_file *f, MPI_Offset size)

@@ -181,7 +181,7 @@ static bool native_half_cancelled(struct px_req *r)
 
 static void arrive_at(struct px_match *m, const struct px_frame *f, int from, const uint8_t *data)
 {
-	int src = m->c->rank_of[f->src];
+	int src = px_rank_of(m->c, f->src);
 	struct px_req *r = px_match_next(m->posted, src, f->tag);
 	struct px_msg *u;
 
@@ -214,7 +214,7 @@ static void arrive(const struct px_frame *f, int from, const uint8_t *data)
 	struct px_match *m = px_map_get(contexts, f->ctx);
 	struct px_msg *u;
 
-	if (m && m->c->rank_of[f->src] >= 0) {
+	if (m && px_rank_of(m->c, f->src) >= 0) {
 		arrive_at(m, f, from, data);
 		return;
 	}

@@ -2,7 +2,6 @@
 #include "comm.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "channel.h"
 #include "comm_find.h"
@@ -22,74 +21,26 @@ uint64_t px_ctx_candidate(void)
 	return ((uint64_t)px.grank + 1) << 32 | next_ctx;
 }
 
-bool px_comm_spans(int size, const int *grank)
-{
-	for (int i = 0; i < size; i++)
-		if (px_world_site(px.world, grank[i]) != px_world_site(px.world, grank[0]))
-			return true;
-	return false;
-}
-
 void px_comm_release(struct px_comm *c)
 {
-	if (c->part)
-		for (int i = 0; i < c->nparts; i++)
-			free(c->part[i].ranks);
-	free(c->part);
-	free(c->part_of);
-	free(c->grank);
-	free(c->lrank_of);
-	free(c->rank_of);
-	free(c->rank_of_local);
+	px_ranks_drop(c->ranks);
 	free(c->inter);
 	free(c->topo);
 	free(c);
 }
 
-/* The sites with members, in site order. */
-static int parts_make(struct px_comm *c)
+void px_comm_take(struct px_comm *c, struct px_ranks *ranks, int lo, int size)
 {
-	int nsites = px.world->nsites;
-	int *count = calloc((size_t)nsites, sizeof *count);
-	int *at = calloc((size_t)nsites, sizeof *at);
-
-	c->part = calloc((size_t)nsites, sizeof *c->part);
-	if (!count || !at || !c->part)
-		goto fail;
-	for (int r = 0; r < c->size; r++)
-		count[px_world_site(px.world, c->grank[r])]++;
-	for (int s = 0; s < nsites; s++) {
-		struct px_part *p = &c->part[c->nparts];
-
-		if (count[s] == 0)
-			continue;
-		at[s] = c->nparts;
-		if (s == px.site)
-			c->self = c->nparts;
-		c->nparts++;
-		p->ranks = malloc((size_t)count[s] * sizeof *p->ranks);
-		if (!p->ranks)
-			goto fail;
-	}
-	for (int r = 0; r < c->size; r++) {
-		struct px_part *p = &c->part[at[px_world_site(px.world, c->grank[r])]];
-
-		c->part_of[r] = (int)(p - c->part);
-		p->ranks[p->count++] = r;
-	}
-	c->blocked = true;
-	for (int r = 1; r < c->size; r++)
-		c->blocked &= c->part_of[r] >= c->part_of[r - 1];
-	free(count);
-	free(at);
-	return PX_OK;
-fail:
-	free(count);
-	free(at);
-	return PX_ENOMEM;
+	c->ranks = px_ranks_hold(ranks);
+	c->lo = lo;
+	c->size = size;
+	while (c->self < ranks->nparts && ranks->part[c->self].site != px.site)
+		c->self++;
+	c->nlocal = ranks->part[c->self].count;
+	c->lrank = px_ranks_nth(ranks, px_ranks_find(ranks, px.grank));
 }
 
-struct px_comm *px_comm_new(MPI_Comm native, uint64_t ctx, int size, const int *grank)
+struct px_comm *px_comm_new(MPI_Comm native, uint64_t ctx, struct px_ranks *ranks)
 {
 	struct px_comm *c = calloc(1, sizeof *c);
 
@@ -97,32 +48,11 @@ struct px_comm *px_comm_new(MPI_Comm native, uint64_t ctx, int size, const int *
 		return NULL;
 	c->native = c->face = native;
 	c->ctx = ctx;
-	c->size = size;
 	c->refs = 1;
-	c->rank = -1;
-	c->grank = malloc((size_t)size * sizeof *c->grank);
-	c->lrank_of = malloc((size_t)size * sizeof *c->lrank_of);
-	c->part_of = malloc((size_t)size * sizeof *c->part_of);
-	c->rank_of_local = malloc((size_t)size * sizeof *c->rank_of_local);
-	c->rank_of = malloc((size_t)px.world->nranks * sizeof *c->rank_of);
-	if (!c->grank || !c->lrank_of || !c->part_of || !c->rank_of_local || !c->rank_of)
-		goto fail;
-	memset(c->rank_of, -1, (size_t)px.world->nranks * sizeof *c->rank_of);
-	for (int r = 0; r < size; r++) {
-		c->grank[r] = grank[r];
-		c->rank_of[grank[r]] = r;
-		c->lrank_of[r] = -1;
-		if (px_is_local(grank[r])) {
-			c->rank_of_local[c->nlocal] = r;
-			c->lrank_of[r] = c->nlocal++;
-		}
-		if (grank[r] == px.grank) {
-			c->rank = r;
-			c->lrank = c->lrank_of[r];
-		}
-	}
-	if (parts_make(c) < 0)
-		goto fail;
+	px_comm_take(c, ranks, 0, ranks->size);
+	c->rank = px_rank_of(c, px.grank);
+	c->nparts = ranks->nparts;
+	c->blocked = ranks->blocked;
 	px_match_init(&c->p2p, c);
 	px_match_init(&c->coll, c);
 	if (px_channel_ctx_add(ctx, &c->p2p) < 0)

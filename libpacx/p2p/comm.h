@@ -13,12 +13,7 @@
 #include <stdint.h>
 
 #include "match.h"
-
-/* The members of one site in one communicator. */
-struct px_part {
-	int count;
-	int *ranks; /* [count] comm ranks in rising order; ranks[0] is the leader */
-};
+#include "ranks.h"
 
 struct px_topo;
 struct px_inter;
@@ -30,16 +25,12 @@ struct px_comm {
 	int refs;
 	int size, rank;
 	int nlocal, lrank;
-	int *grank;         /* [size] comm rank -> global rank */
-	int *lrank_of;      /* [size] comm rank -> rank in native, -1 = at another site */
-	int *rank_of;       /* [world size] global rank -> comm rank, -1 = no member */
-	int *rank_of_local; /* [nlocal] rank in native -> comm rank */
-	int nparts, self;   /* sites with members, in site order; index of ours */
-	struct px_part *part;
-	int *part_of;     /* [size] comm rank -> index in part */
-	bool associative; /* pacx_set_associative */
-	double accuracy;  /* pacx_set_accuracy: 0 = exact */
-	bool blocked;     /* the ranks of every site are consecutive and sites follow in rank order */
+	struct px_ranks *ranks; /* the members; ask with px_grank and the like */
+	int lo;                 /* position of comm rank 0 in it */
+	int nparts, self;       /* sites with members, in site order; index of ours */
+	bool associative;       /* pacx_set_associative */
+	double accuracy;        /* pacx_set_accuracy: 0 = exact */
+	bool blocked;           /* px_ranks.blocked */
 	struct px_match p2p, coll;
 	uint32_t seq;              /* collectives called so far */
 	uint32_t dups, dups_done;  /* nonblocking native duplications called, and complete, so far */
@@ -51,18 +42,71 @@ struct px_comm {
 		face; /* whose error handler hears of errors: native, or the intercommunicator that this one serves */
 };
 
-/* px_comm_new: communicator over `size` global ranks (copied), native = its members here (taken over),
- * whose native ranks must be in the order of grank[]. Registers contexts and the handle. NULL: out of memory. */
-struct px_comm *px_comm_new(MPI_Comm native, uint64_t ctx, int size, const int *grank);
+/* What is known of comm ranks. In an intercommunicator they are those of the remote group. */
+
+/* px_grank: the global rank of a comm rank. */
+static inline int px_grank(const struct px_comm *c, int rank)
+{
+	return px_ranks_at(c->ranks, c->lo + rank);
+}
+
+/* px_part_of: the index of a comm rank's site among those with members. */
+static inline int px_part_of(const struct px_comm *c, int rank)
+{
+	return px_ranks_run_of(c->ranks, c->lo + rank)->part;
+}
+
+/* px_lrank: rank in native, -1 = at another site. */
+static inline int px_lrank(const struct px_comm *c, int rank)
+{
+	const struct px_ranks_run *r = px_ranks_run_of(c->ranks, c->lo + rank);
+
+	return r->part == c->self ? r->before + (c->lo + rank - r->pos) : -1;
+}
+
+/* px_rank_of: the comm rank of a global rank, -1 = no member. */
+static inline int px_rank_of(const struct px_comm *c, int grank)
+{
+	int r = px_ranks_find(c->ranks, grank) - c->lo;
+
+	return r >= 0 && r < c->size ? r : -1;
+}
+
+/* px_member: comm rank of the i-th member of a part, in rising order; not of intercommunicators. The first one is its leader. */
+static inline int px_member(const struct px_comm *c, int part, int i)
+{
+	return px_ranks_member(c->ranks, part, i);
+}
+
+static inline int px_leader(const struct px_comm *c, int part)
+{
+	return px_member(c, part, 0);
+}
+
+static inline int px_part_count(const struct px_comm *c, int part)
+{
+	return c->ranks->part[part].count;
+}
+
+/* px_rank_of_local: comm rank of a rank in native; -1: in the other group of an intercommunicator. */
+static inline int px_rank_of_local(const struct px_comm *c, int native)
+{
+	int r = px_ranks_member(c->ranks, c->self, native) - c->lo;
+
+	return r >= 0 && r < c->size ? r : -1;
+}
+
+/* px_comm_new: communicator of these ranks (held as long), native = its members here (taken over), in the same order.
+ * Registers contexts and the handle. NULL: out of memory. */
+struct px_comm *px_comm_new(MPI_Comm native, uint64_t ctx, struct px_ranks *ranks);
+/* px_comm_take: the fields that follow from its members, whom it holds: ranks, lo and size, nlocal, self. */
+void px_comm_take(struct px_comm *c, struct px_ranks *ranks, int lo, int size);
 void px_comm_hold(struct px_comm *c);
 void px_comm_drop(struct px_comm *c);
 /* px_comm_release: free the memory of one that was never registered. */
 void px_comm_release(struct px_comm *c);
 /* px_comm_sweep: free those whose last holder went while other sites were being served (px_serving). */
 void px_comm_sweep(void);
-
-/* px_comm_spans: do these global ranks live at more than one site? */
-bool px_comm_spans(int size, const int *grank);
 
 /* px_ctx_candidate: a context id never used before in this job, a multiple of 4, made without communication. */
 uint64_t px_ctx_candidate(void);

@@ -26,7 +26,7 @@
 /* Is a blocking call with this rank of c the native MPI's business? */
 static bool here(const struct px_comm *c, int peer)
 {
-	return peer >= 0 && peer < c->size && c->lrank_of[peer] >= 0 && px_may_block();
+	return peer >= 0 && peer < c->size && px_lrank(c, peer) >= 0 && px_may_block();
 }
 
 int px_check_args(struct px_comm *c, MPI_Count count, MPI_Datatype t, int peer, int tag, bool recv)
@@ -69,12 +69,12 @@ int px_send_start(struct px_req *r)
 		r->done = true;
 		return MPI_SUCCESS;
 	}
-	if (r->c->lrank_of[r->peer] >= 0) {
-		rc = native_isend(r, r->c->lrank_of[r->peer]);
+	if (px_lrank(r->c, r->peer) >= 0) {
+		rc = native_isend(r, px_lrank(r->c, r->peer));
 		r->raised = true;
 		return rc;
 	}
-	rc = px_channel_send(r, r->c->ctx, r->c->grank[r->peer], 0);
+	rc = px_channel_send(r, r->c->ctx, px_grank(r->c, r->peer), 0);
 	if (rc != MPI_SUCCESS) {
 		px_raise_as(r->c, rc, r->why);
 		free(r->why);
@@ -96,8 +96,8 @@ int px_recv_start(struct px_req *r)
 		r->done = true;
 		return MPI_SUCCESS;
 	}
-	if (!any && c->lrank_of[r->peer] >= 0)
-		return PX_N(Irecv, r->buf, r->count, r->type, c->lrank_of[r->peer], r->tag, c->native,
+	if (!any && px_lrank(c, r->peer) >= 0)
+		return PX_N(Irecv, r->buf, r->count, r->type, px_lrank(c, r->peer), r->tag, c->native,
 			&r->native);
 	if (!px_type_get(r->type))
 		return px_raise_type(c);
@@ -162,7 +162,7 @@ int px_Send(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag, 
 		return rc;
 	if (!here(c, dst))
 		return blocking_send(buf, count, t, dst, tag, c, PX_STANDARD);
-	px_blocking(rc, PX_N(Send, buf, count, t, c->lrank_of[dst], tag, c->native));
+	px_blocking(rc, PX_N(Send, buf, count, t, px_lrank(c, dst), tag, c->native));
 	return rc;
 }
 
@@ -174,7 +174,7 @@ int px_Ssend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag,
 		return rc;
 	if (!here(c, dst))
 		return blocking_send(buf, count, t, dst, tag, c, PX_SYNCHRONOUS);
-	px_blocking(rc, PX_N(Ssend, buf, count, t, c->lrank_of[dst], tag, c->native));
+	px_blocking(rc, PX_N(Ssend, buf, count, t, px_lrank(c, dst), tag, c->native));
 	return rc;
 }
 
@@ -186,7 +186,7 @@ int px_Rsend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag,
 		return rc;
 	if (!here(c, dst))
 		return blocking_send(buf, count, t, dst, tag, c, PX_READY);
-	px_blocking(rc, PX_N(Rsend, buf, count, t, c->lrank_of[dst], tag, c->native));
+	px_blocking(rc, PX_N(Rsend, buf, count, t, px_lrank(c, dst), tag, c->native));
 	return rc;
 }
 
@@ -207,8 +207,8 @@ int px_Bsend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int tag,
 
 	if (rc != MPI_SUCCESS)
 		return rc;
-	if (dst != MPI_PROC_NULL && c->lrank_of[dst] >= 0)
-		return PX_N(Bsend, buf, count, t, c->lrank_of[dst], tag, c->native);
+	if (dst != MPI_PROC_NULL && px_lrank(c, dst) >= 0)
+		return PX_N(Bsend, buf, count, t, px_lrank(c, dst), tag, c->native);
 	r = px_req_new(c);
 	if (!r)
 		return px_raise_memory(c);
@@ -248,14 +248,14 @@ static int isend(const void *buf, MPI_Count count, MPI_Datatype t, int dst, int 
 
 	if (rc != MPI_SUCCESS)
 		return rc;
-	if (dst != MPI_PROC_NULL && c->lrank_of[dst] >= 0) {
+	if (dst != MPI_PROC_NULL && px_lrank(c, dst) >= 0) {
 		/* No status to translate: the native request serves the application directly. */
 		struct px_req tmp;
 
 		px_req_init(&tmp, c);
 		px_req_args(&tmp, buf, count, t, dst, tag);
 		tmp.mode = mode;
-		rc = native_isend(&tmp, c->lrank_of[dst]);
+		rc = native_isend(&tmp, px_lrank(c, dst));
 		*req = tmp.native;
 		return rc;
 	}
@@ -319,7 +319,7 @@ int px_Recv(
 	if (rc != MPI_SUCCESS)
 		return rc;
 	if (here(c, src)) {
-		px_blocking(rc, PX_N(Recv, buf, count, t, c->lrank_of[src], tag, c->native, status));
+		px_blocking(rc, PX_N(Recv, buf, count, t, px_lrank(c, src), tag, c->native, status));
 		if (status != MPI_STATUS_IGNORE)
 			status->MPI_SOURCE = src;
 		return rc;
@@ -369,8 +369,8 @@ static int sendrecv(const void *sbuf, MPI_Count scount, MPI_Datatype st, const s
 	int rc, rc2;
 
 	if (here(c, dst) && here(c, src)) {
-		px_blocking(rc, native_sendrecv(sbuf, scount, st, c->lrank_of[dst], stag, rbuf, rcount, rt,
-					c->lrank_of[src], rtag, c->native, status));
+		px_blocking(rc, native_sendrecv(sbuf, scount, st, px_lrank(c, dst), stag, rbuf, rcount, rt,
+					px_lrank(c, src), rtag, c->native, status));
 		if (status != MPI_STATUS_IGNORE)
 			status->MPI_SOURCE = src;
 		return rc;

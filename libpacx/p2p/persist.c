@@ -29,7 +29,7 @@ static int init(const void *buf, MPI_Count count, MPI_Datatype t, int peer, int 
 
 static bool local(const struct px_comm *c, int peer)
 {
-	return peer >= 0 && peer < c->size && c->lrank_of[peer] >= 0;
+	return peer >= 0 && peer < c->size && px_lrank(c, peer) >= 0;
 }
 
 /* The four modes of a send that is started again and again. */
@@ -38,7 +38,7 @@ static bool local(const struct px_comm *c, int peer)
 		MPI_Request *req)                                                                            \
 	{                                                                                                    \
 		if (local(c, dst))                                                                           \
-			return PX_N(name, buf, count, t, c->lrank_of[dst], tag, c->native, req);             \
+			return PX_N(name, buf, count, t, px_lrank(c, dst), tag, c->native, req);             \
 		return init(buf, count, t, dst, tag, c, PX_SEND, mode, req);                                 \
 	}
 SEND_INIT(Send_init, PX_STANDARD)

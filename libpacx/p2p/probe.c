@@ -49,18 +49,18 @@ static void no_proc(MPI_Status *status)
 /* Rank to probe natively, or -3 when no local rank is meant. */
 static int native_source(const struct px_comm *c, int src)
 {
-	return src == MPI_ANY_SOURCE ? MPI_ANY_SOURCE : c->lrank_of[src] >= 0 ? c->lrank_of[src] : -3;
+	return src == MPI_ANY_SOURCE ? MPI_ANY_SOURCE : px_lrank(c, src) >= 0 ? px_lrank(c, src) : -3;
 }
 
 static bool remote_too(const struct px_comm *c, int src)
 {
-	return src == MPI_ANY_SOURCE || c->lrank_of[src] < 0;
+	return src == MPI_ANY_SOURCE || px_lrank(c, src) < 0;
 }
 
 static void translate(struct px_comm *c, MPI_Status *status)
 {
 	if (status != MPI_STATUS_IGNORE && status->MPI_SOURCE >= 0 && status->MPI_SOURCE < c->nlocal)
-		status->MPI_SOURCE = c->rank_of_local[status->MPI_SOURCE];
+		status->MPI_SOURCE = px_rank_of_local(c, status->MPI_SOURCE);
 }
 
 /* A native message handle that nothing else uses. */
@@ -140,8 +140,8 @@ int px_Probe(int src, int tag, struct px_comm *c, MPI_Status *status)
 	struct px_wait w;
 	int flag, rc;
 
-	if (src >= 0 && src < c->size && c->lrank_of[src] >= 0 && px_may_block()) {
-		px_blocking(rc, px_n.Probe(c->lrank_of[src], tag, c->native, status));
+	if (src >= 0 && src < c->size && px_lrank(c, src) >= 0 && px_may_block()) {
+		px_blocking(rc, px_n.Probe(px_lrank(c, src), tag, c->native, status));
 		if (rc == MPI_SUCCESS)
 			translate(c, status);
 		return rc;

@@ -196,7 +196,7 @@ char *px_text_truncated(struct px_comm *c, int src, int tag, unsigned long long 
 
 	if (mixed())
 		hint(text, sizeof text, bytes, room,
-			collective ? (unsigned long long)c->part[c->part_of[src]].count : 1);
+			collective ? (unsigned long long)px_part_count(c, px_part_of(c, src)) : 1);
 	if (collective)
 		return px_text("%llu bytes came from rank %d where this rank expects %llu%s", bytes, src,
 			room, text);

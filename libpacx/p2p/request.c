@@ -188,7 +188,7 @@ void px_req_native_done(struct px_req *r, const MPI_Status *st, int rc)
 	r->native = MPI_REQUEST_NULL;
 	r->status = *st;
 	if (r->kind == PX_RECV && st->MPI_SOURCE >= 0 && st->MPI_SOURCE < r->c->nlocal)
-		r->status.MPI_SOURCE = r->c->rank_of_local[st->MPI_SOURCE];
+		r->status.MPI_SOURCE = px_rank_of_local(r->c, st->MPI_SOURCE);
 	if (r->posted)
 		px_req_unpost(r);
 	r->done = true;

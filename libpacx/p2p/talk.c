@@ -28,7 +28,7 @@ int px_talk_send(
 	px_req_init(&r, m->c);
 	px_req_args(&r, buf, bytes, MPI_BYTE, dst, tag);
 	r.kind = PX_SEND;
-	rc = px_channel_send(&r, ctx, m->c->grank[dst], flags);
+	rc = px_channel_send(&r, ctx, px_grank(m->c, dst), flags);
 	if (rc == MPI_SUCCESS)
 		rc = px_req_wait(&r);
 	free(r.why);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comm.h"
 #include "datatype.h"
 #include "err.h"
 #include "raise.h"
@@ -70,11 +71,11 @@ const struct px_repr *px_unlike(int g)
 	return px_unlike_any ? of_site[px_world_site(px.world, g)] : NULL;
 }
 
-const char *px_unlike_among(int n, const int *grank)
+const char *px_unlike_among(const struct px_comm *c)
 {
-	for (int i = 0; px_unlike_any && i < n; i++)
-		if (px_unlike(grank[i]))
-			return px.world->site[px_world_site(px.world, grank[i])].name;
+	for (int p = 0; px_unlike_any && p < c->nparts; p++)
+		if (px_unlike(px_grank(c, px_leader(c, p))))
+			return px.world->site[c->ranks->part[p].site].name;
 	return NULL;
 }
 

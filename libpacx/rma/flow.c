@@ -88,7 +88,7 @@ int px_rma_send_data(struct px_win *w, int peer, enum px_rma_flow flow, const vo
 	o->user = user;
 	o->peer = peer;
 	o->reply = flow == PX_RMA_RESPONSES;
-	rc = px_channel_send(&o->r, w->c->ctx, w->c->grank[peer], 0);
+	rc = px_channel_send(&o->r, w->c->ctx, px_grank(w->c, peer), 0);
 	if (rc != MPI_SUCCESS) {
 		free(owned);
 		free(o);
@@ -207,7 +207,7 @@ static void on_reply(struct px_win *w, struct px_rma_in *in, const struct px_rma
 		p->error = h->error;
 		rc = px_rma_code(h->error);
 	} else {
-		rc = px_unlike_unpack(&g->r, in->src, w->c->grank[in->src], data, h->bytes);
+		rc = px_unlike_unpack(&g->r, in->src, px_grank(w->c, in->src), data, h->bytes);
 	}
 	px_rma_get_done(w, in->src, g, rc);
 }
@@ -247,7 +247,7 @@ static void operate(struct px_win *w, int src, const struct px_rma_head *h, cons
 	if (error != PX_RMA_OK)
 		px_log(PX_LOG_ERROR,
 			"rank %d: an operation of rank %d reaches outside of the window's memory", px.grank,
-			w->c->grank[src]);
+			px_grank(w->c, src));
 	else
 		error = px_rma_right(w, src, h, at, data, &came);
 	if (error != PX_RMA_OK) {
@@ -401,7 +401,7 @@ static void take(struct px_win *w, struct px_rma_in *in, struct px_msg *u)
 	if (in->data)
 		h = head_get(in->head);
 	if (in->data && h.kind == PX_RMA_PUT && in->error == PX_RMA_OK && px_rma_contiguous(&in->into) &&
-		!px_unlike(w->c->grank[in->src]))
+		!px_unlike(px_grank(w->c, in->src)))
 		to = in->into.base;
 	else
 		to = in->temp = need(u->f.total);

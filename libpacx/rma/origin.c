@@ -70,7 +70,7 @@ static bool returns(const struct op *o)
 /* The layout at the target, as it goes into the message. */
 static int flatten(struct op *o)
 {
-	int g = o->target >= 0 ? o->w->c->grank[o->target] : px.grank;
+	int g = o->target >= 0 ? px_grank(o->w->c, o->target) : px.grank;
 	const struct px_typemap *m = px_typemap_get(o->t);
 	const struct px_type *p = px_type_get(o->t);
 	MPI_Count extent = 0, touched;
@@ -124,7 +124,7 @@ static int check(struct op *o, bool *nothing)
 	p = px_type_get(o->t);
 	if (!p)
 		return MPI_ERR_TYPE;
-	unlike = o->target >= 0 && px_unlike(o->w->c->grank[o->target]);
+	unlike = o->target >= 0 && px_unlike(px_grank(o->w->c, o->target));
 	if (sends(o))
 		rc = side_check(&o->out, unlike);
 	if (rc == MPI_SUCCESS && returns(o))

@@ -36,7 +36,7 @@ static enum px_rma_error signature(const struct px_rma_layout *at, struct px_sig
 
 static void tell(const struct px_win *w, int src, const struct px_cursor *c)
 {
-	int g = w->c->grank[src];
+	int g = px_grank(w->c, src);
 
 	px_log(PX_LOG_ERROR,
 		"rank %d: an operation of rank %d (site %s): element %llu is %s, which does not fit into the "
@@ -49,7 +49,7 @@ static void tell(const struct px_win *w, int src, const struct px_cursor *c)
 enum px_rma_error px_rma_right(struct px_win *w, int src, const struct px_rma_head *h,
 	const struct px_rma_layout *at, const uint8_t *in, struct px_rma_data *out)
 {
-	const struct px_repr *from = px_unlike(w->c->grank[src]), *here = px_unlike_here();
+	const struct px_repr *from = px_unlike(px_grank(w->c, src)), *here = px_unlike_here();
 	bool data = in && h->kind != PX_RMA_GET && px_op_of(h->op) != MPI_NO_OP;
 	struct px_sig s = { 0 };
 	struct px_cursor c;

@@ -349,7 +349,7 @@ static int members(struct px_win *w, MPI_Group group, int *n, int **rank)
 	for (int i = 0; i < *n; i++) {
 		int g = (*rank)[i];
 
-		(*rank)[i] = g >= 0 ? w->c->rank_of[g] : -1;
+		(*rank)[i] = g >= 0 ? px_rank_of(w->c, g) : -1;
 		if ((*rank)[i] < 0) {
 			free(*rank);
 			return px_win_raise(w, MPI_ERR_GROUP);

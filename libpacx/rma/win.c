@@ -322,7 +322,7 @@ int px_Win_detach(struct px_win *w, const void *base)
 
 int px_Win_get_group(struct px_win *w, MPI_Group *group)
 {
-	int rc = px_group_new(w->c->size, w->c->grank, group);
+	int rc = px_group_of(w->c->ranks, group);
 
 	return rc == MPI_SUCCESS ? rc : px_win_raise(w, rc);
 }

@@ -117,13 +117,11 @@ static void stdin_from_fifo(void)
 /* MPI_COMM_WORLD as a communicator that spans sites. */
 static void world_span(void)
 {
-	int *grank = malloc((size_t)px.world->nranks * sizeof *grank);
+	struct px_ranks *all = px_ranks_world(px.world);
 
-	for (int i = 0; grank && i < px.world->nranks; i++)
-		grank[i] = i;
-	if (!grank || !px_comm_new(px.map.apps, WORLD_CTX, px.world->nranks, grank))
+	if (!all || !px_comm_new(px.map.apps, WORLD_CTX, all))
 		fatal("out of memory");
-	free(grank);
+	px_ranks_drop(all);
 }
 
 static void world_make(void)
