@@ -7,6 +7,7 @@
 #   make check-unlike    MPI programs on worlds with a 32-bit and a big-endian site (qemu), made from Debian's packages in build/unlike
 #   make bench           figures of the relay, each next to a reference measured in the same run
 #   make bench-link      figures of links, loopback and emulated wide area (root); PART=3 or 1,2: some of them (tests/bench/link.py)
+#   make bench-scale     memory and constructors of worlds of up to 64 sites with 16,384 ranks each, on the real code without processes
 #   make bench-codec     ratio and speed of the codecs on kinds of data, and of prediction on what iterative programs send
 #   make bench-predict  time of whole exchanges over an emulated 10 Mbit/s and 35 ms, without and with compression
 #   make lint            clang-format, clang-tidy, cppcheck, floors, documents against code, man pages
@@ -211,6 +212,9 @@ $(B)/bench/codec: $(B)/obj/plain/tests/bench/codec.o $(call plain,daemon/link/co
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(CODECS) -lm
 
+$(B)/bench/scale: $(call vendored,tests/bench/scale.c $(filter-out libpacx/start/% libpacx/fortran/%,$(LIB)) $(USES_link),$(V1)) $(FLOORS)
+	@mkdir -p $(@D)
+	$(Q)$(call mpicc,$(V1)) $(SANFLAGS) -o $@ $^ $(YAML) $(CODECS) $(UV) -ldl -lm -pthread
 $(B)/bench/predict: $(B)/obj/plain/tests/bench/predict.o $(call plain,$(USES_predict) $(BASE))
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(CODECS) -lm -pthread
@@ -228,9 +232,9 @@ DAEMON_ITEMS = $(patsubst %,"@240 %",$(DAEMON_TESTS))
 APP_ITEMS = $(patsubst %,"@300 %",$(sort $(wildcard tests/apps/*_test.sh)))
 LONG_ITEMS = $(patsubst %,"@3600 %",$(sort $(wildcard tests/apps/*_long.sh tests/mpi/*_long.sh tests/daemon/*_long.py)))
 
-check-build: all $(UNIT) $(B)/tests/decode $(foreach t,$(FUZZ),$(B)/tests/replay_$(t)) $(MPI_TESTS) $(LAB)
+check-build: all $(UNIT) $(B)/tests/decode $(foreach t,$(FUZZ),$(B)/tests/replay_$(t)) $(MPI_TESTS) $(LAB) $(B)/bench/scale
 # Under a sanitizer: what it can say something about. MPICH's UCX does not run under the thread sanitizer, plain neither.
-FULL_ITEMS = $(NOMPI_ITEMS) "scripts/check_api.py --build $(B)" scripts/check_layers.sh $(DAEMON_ITEMS) \
+FULL_ITEMS = $(NOMPI_ITEMS) "$(B)/bench/scale 8 1024" "scripts/check_api.py --build $(B)" scripts/check_layers.sh $(DAEMON_ITEMS) \
 	"@120 tests/lab/wanlab_test.py" "@1500 tests/mpi/matrix.py --build $(B)" $(APP_ITEMS)
 THREAD_ITEMS = $(UNIT) "@600 tests/mpi/matrix.py --build $(B) --only 2+2:openmpi+openmpi threads p2p_any requests"
 ADDRESS_ITEMS = $(NOMPI_ITEMS) $(patsubst %,"@400 %",$(filter-out %kill_test.py %ssh_test.sh %resume_test.py %ways_test.py %memory_test.py %security_test.py,$(DAEMON_TESTS))) \
@@ -258,6 +262,9 @@ bench: all $(BENCHES) $(B)/bench/rawtcp
 PART =
 bench-link: all $(LINK_BENCHES) $(B)/bench/rawtcp $(B)/bench/rawlink $(LAB)
 	@tests/bench/link.py --build $(B) --part "$(PART)"
+
+bench-scale: $(B)/bench/scale
+	@$(B)/bench/scale
 
 bench-codec: $(B)/bench/codec $(B)/bench/predict
 	@$(B)/bench/codec
@@ -300,6 +307,6 @@ clean:
 	rm -rf build
 
 FORCE:
-.PHONY: all help check check-build check-fast check-long check-mpis check-unlike mpi-tests bench bench-link bench-codec bench-predict fuzz lint install clean
+.PHONY: all help check check-build check-fast check-long check-mpis check-unlike mpi-tests bench bench-link bench-codec bench-predict bench-scale fuzz lint install clean
 .SECONDARY:
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

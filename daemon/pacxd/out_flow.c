@@ -55,6 +55,12 @@ static uint64_t key_of(uint32_t src, uint32_t msg)
 	return (uint64_t)src << 32 | msg;
 }
 
+/* A rank is told when so many envelopes of a pair have left: half of its window. */
+static uint32_t tell_after(const struct pxd_out_flow *o)
+{
+	return (o->window + 1) / 2;
+}
+
 int pxd_out_flow_init(struct pxd_out_flow *o, struct pxd *d)
 {
 	o->d = d;
@@ -68,8 +74,9 @@ int pxd_out_flow_init(struct pxd_out_flow *o, struct pxd *d)
 	px_list_init(&o->busy);
 	o->longs = px_map_new();
 	o->dest = calloc((size_t)o->nworld, sizeof *o->dest);
-	o->released = calloc((size_t)o->nworld * (size_t)o->nlocal, sizeof *o->released);
-	if (pxd_notes_init(&o->notes, d) < 0 || !o->longs || !o->dest || !o->released)
+	if (tell_after(o) > 1)
+		o->released = calloc((size_t)o->nworld * (size_t)o->nlocal, sizeof *o->released);
+	if (pxd_notes_init(&o->notes, d) < 0 || !o->longs || !o->dest || (tell_after(o) > 1 && !o->released))
 		return PX_ENOMEM;
 	for (int i = 0; i < o->nworld; i++) {
 		px_list_init(&o->dest[i].l);
@@ -147,13 +154,15 @@ static void seg_put(struct pxd_out_flow *o, struct out_long *m, struct pxd_seg *
 static void release(struct pxd_out_flow *o, const struct px_frame *f)
 {
 	int rank = (int)f->src - o->base;
-	uint32_t *n = &o->released[(size_t)rank * (size_t)o->nworld + f->dst];
-	struct px_frame g = { .version = PX_PROTOCOL_VERSION, .type = PX_F_CREDIT, .dst = f->dst };
+	uint32_t *n = o->released ? &o->released[(size_t)rank * (size_t)o->nworld + f->dst] : NULL;
+	struct px_frame g = {
+		.version = PX_PROTOCOL_VERSION, .type = PX_F_CREDIT, .dst = f->dst, .total = tell_after(o)
+	};
 
-	if (++*n < (o->window + 1) / 2)
+	if (n && ++*n < tell_after(o))
 		return;
-	g.total = *n;
-	*n = 0;
+	if (n)
+		*n = 0;
 	pxd_notes_put(&o->notes, &g, rank);
 }
 

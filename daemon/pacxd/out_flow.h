@@ -31,9 +31,10 @@ struct pxd_out_flow {
 	struct pxd *d;
 	int base, nlocal, nworld; /* ranks */
 	struct pxd_dest *dest;    /* [nworld] */
-	uint32_t
-		*released; /* [nlocal * nworld] envelopes of a pair that have left, since the rank was told */
-	uint32_t window;   /* px_pair_window */
+	/* [nlocal * nworld] envelopes of a pair that have left, since the rank was told; NULL: it is told of each one, as there are so many
+	 * pairs that their window is small (px_pair_window). */
+	uint32_t *released;
+	uint32_t window; /* px_pair_window */
 	struct px_list blocked, wanting;
 	struct px_list busy;  /* struct out_long with native receives under way */
 	struct px_map *longs; /* src, msg -> struct out_long */

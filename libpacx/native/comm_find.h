@@ -1,9 +1,8 @@
 /* comm_find.h: from a native communicator handle to the struct px_comm behind it.
  *
- * Owns the table. Every trampoline looks up here first, so reading takes no lock and, as long as no communicator
+ * Owns the map. Every trampoline looks up here first, so reading takes no lock and, as long as no communicator
  * spans sites, not even a probe. Written under px_lock by px_comm_insert and px_comm_remove only. A reader never
- * sees a half-written entry: the object is stored before its key, a removed key stays with no object, and a table
- * that has been outgrown is kept as long as other threads may still read it.
+ * sees a half-written entry (map.h).
  */
 #ifndef PX_COMM_FIND_H
 #define PX_COMM_FIND_H
@@ -14,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "map.h"
 #include "yield_hook.h"
 
 struct px_comm;
@@ -31,29 +31,11 @@ extern _Atomic int
 
 #define PX_MAP(c) ((c) == MPI_COMM_WORLD ? px_world_native : (c))
 
-struct px_find_slot {
-	_Atomic uintptr_t key;        /* the handle; 0 = never used */
-	struct px_comm *_Atomic comm; /* NULL = removed */
-};
-
-struct px_find_table {
-	struct px_find_table *older; /* outgrown, maybe still read */
-	unsigned shift;              /* 64 - log2(slots) */
-	unsigned used;               /* slots with a key, removed ones included; at most half */
-	struct px_find_slot slot[];
-};
-
 extern _Atomic unsigned px_find_live; /* communicators in the table */
-extern struct px_find_table *_Atomic px_find_table;
+extern struct px_map *px_find_map;    /* handle -> struct px_comm; there is one as soon as one is live */
 /* The last handle that was not found: programs use one communicator many times in a row. Cleared by px_comm_insert; a handle
  * that another thread still uses as a local communicator cannot be inserted meanwhile. */
 extern _Atomic uintptr_t px_find_missed;
-
-static inline size_t px_find_hash(uintptr_t key, unsigned shift)
-{
-	return (size_t)((uint64_t)key * UINT64_C(0x9E3779B97F4A7C15) >>
-			shift); /* Fibonacci hashing (Knuth 6.4) */
-}
 
 /* px_spanning: does this world span sites? The same answer at every rank from Init to Finalize, since MPI_COMM_WORLD itself is in
  * the table then. */
@@ -65,25 +47,17 @@ static inline bool px_spanning(void)
 /* px_comm_find: the object of a native handle, or NULL when that does not span sites. Lock-free. */
 static inline struct px_comm *px_comm_find(MPI_Comm native)
 {
-	uintptr_t key = (uintptr_t)native, k;
-	struct px_find_table *t;
-	size_t mask, i;
+	uintptr_t key = (uintptr_t)native;
+	struct px_comm *c;
 
 	if (PX_LIKELY(atomic_load_explicit(&px_find_live, memory_order_acquire) == 0))
 		return NULL;
 	if (key == atomic_load_explicit(&px_find_missed, memory_order_relaxed))
 		return NULL;
-	t = atomic_load_explicit(&px_find_table, memory_order_acquire);
-	mask = ((size_t)1 << (64 - t->shift)) - 1;
-	for (i = px_find_hash(key, t->shift);; i = (i + 1) & mask) {
-		k = atomic_load_explicit(&t->slot[i].key, memory_order_acquire);
-		if (k == 0) {
-			atomic_store_explicit(&px_find_missed, key, memory_order_relaxed);
-			return NULL;
-		}
-		if (k == key)
-			return atomic_load_explicit(&t->slot[i].comm, memory_order_acquire);
-	}
+	c = px_map_get(px_find_map, key);
+	if (!c)
+		atomic_store_explicit(&px_find_missed, key, memory_order_relaxed);
+	return c;
 }
 
 /* px_native_begins: a native call begins that may block: it may spin for a moment before it yields. */

@@ -30,27 +30,56 @@ static struct px_map *longs; /* message number -> struct px_req: long sends to o
 static uint32_t next_msg;
 
 /* Sends to one rank of another site. */
-static struct dest {
+struct dest {
 	uint32_t out;    /* envelopes that have not left the out-daemon, as far as it has told */
 	unsigned active; /* long messages whose payload is on its way */
 	struct px_req *held, **held_end;   /* in order: nothing of them has been sent */
 	struct px_req *later, **later_end; /* announced; the payload has not begun */
-} * dests;                                 /* [nranks of the world] */
-static uint32_t window;                    /* px_pair_window */
+};
+static struct px_map *dests; /* global rank -> struct dest: those to whom something is on its way */
+static uint32_t window;      /* px_pair_window */
 
 int px_held_open(void)
 {
 	acks = px_map_new();
 	longs = px_map_new();
-	dests = calloc((size_t)px.world->nranks, sizeof *dests);
+	dests = px_map_new();
 	if (!acks || !longs || !dests)
 		return PX_ENOMEM;
-	for (int i = 0; i < px.world->nranks; i++) {
-		dests[i].held_end = &dests[i].held;
-		dests[i].later_end = &dests[i].later;
-	}
 	window = px_pair_window(px.map.nranks, px.world->nranks - px.map.nranks);
 	return PX_OK;
+}
+
+static struct dest *dest_of(int dst)
+{
+	return px_map_get(dests, (uint64_t)dst);
+}
+
+/* The record of a rank of another site, made if there is none. NULL: out of memory. */
+static struct dest *dest_need(int dst)
+{
+	struct dest *d = dest_of(dst);
+
+	if (d)
+		return d;
+	d = calloc(1, sizeof *d);
+	if (!d)
+		return NULL;
+	d->held_end = &d->held;
+	d->later_end = &d->later;
+	if (px_map_put(dests, (uint64_t)dst, d) == 0)
+		return d;
+	free(d);
+	return NULL;
+}
+
+/* A record that says nothing goes. */
+static void dest_rest(struct dest *d, int dst)
+{
+	if (!d || d->out > 0 || d->active > 0 || d->held || d->later)
+		return;
+	px_map_del(dests, (uint64_t)dst);
+	free(d);
 }
 
 static int control_send(enum px_frame_type type, const struct px_req *r, int to)
@@ -132,7 +161,7 @@ static int tag_take(struct px_req *r, struct px_frame *f)
 }
 
 /* Give the payload of r, which has been announced, to the daemon of its gateway. */
-static int payload_begin(struct px_req *r)
+static int payload_begin(struct px_req *r, struct dest *d)
 {
 	uint8_t envelope[PX_FRAME_SIZE];
 	struct px_frame f;
@@ -147,7 +176,7 @@ static int payload_begin(struct px_req *r)
 	if (rc != MPI_SUCCESS)
 		return rc;
 	r->counted = true;
-	dests[r->dst].active++;
+	d->active++;
 	return payload_start(r, &f, to);
 }
 
@@ -173,14 +202,13 @@ static struct px_req *list_take(struct px_req **first, struct px_req ***end, str
 	return r;
 }
 
-/* Send what begins message r, whose turn it is. */
-static int announce(struct px_req *r)
+/* Send what begins message r, whose turn it is; d: NULL for a rank of this site. */
+static int announce(struct px_req *r, struct dest *d)
 {
 	uint8_t envelope[PX_ENVELOPE_MAX];
-	bool local = px_is_local(r->dst);
+	bool local = !d;
 	int to = local ? px_native_of(r->dst) : px.map.out[px_flow_gateway(r->dst)];
 	int native_tag = local ? PX_TAG_DOWN : PX_TAG_UP;
-	struct dest *d = &dests[r->dst];
 	struct px_frame f;
 	bool now;
 	int rc = frame_make(&f, r);
@@ -197,7 +225,8 @@ static int announce(struct px_req *r)
 		if (rc == MPI_SUCCESS)
 			rc = px_envelope_send(&f, envelope, (int)f.total, to, native_tag);
 		/* Only what has left takes up the window: the daemon gives it back. */
-		d->out += rc == MPI_SUCCESS && !local;
+		if (rc == MPI_SUCCESS && d)
+			d->out++;
 		r->done = rc == MPI_SUCCESS && r->mode != PX_SYNCHRONOUS;
 		return rc;
 	}
@@ -212,14 +241,16 @@ static int announce(struct px_req *r)
 		rc = px_envelope_send(&f, envelope, 0, to, native_tag);
 	if (rc != MPI_SUCCESS)
 		return rc;
-	d->out += local ? 0 : 1;
+	if (d)
+		d->out++;
 	if (now) {
 		r->counted = !local;
-		d->active += local ? 0 : 1;
+		if (d)
+			d->active++;
 		return payload_start(r, &f, to);
 	}
 	if (may_begin(d, f.total))
-		return payload_begin(r);
+		return payload_begin(r, d);
 	list_put(&d->later_end, r, PX_LATER);
 	return MPI_SUCCESS;
 }
@@ -238,26 +269,30 @@ static void move_on(struct px_req *r, int rc)
 /* The out-daemon has let n envelopes to dst leave. */
 void px_held_credit(int dst, uint64_t n)
 {
-	struct dest *d = &dests[dst];
+	struct dest *d = dest_of(dst);
 
+	if (!d)
+		return;
 	d->out = n < d->out ? d->out - (uint32_t)n : 0;
 	while (d->held && d->out < window) {
 		struct px_req *r = list_take(&d->held, &d->held_end, NULL);
 
-		move_on(r, announce(r));
+		move_on(r, announce(r, d));
 	}
+	dest_rest(d, dst);
 }
 
 /* The receiver of message `msg` wants its payload. */
 void px_held_pulled(uint32_t msg)
 {
 	struct px_req *r = px_map_get(longs, msg);
+	struct dest *d = r ? dest_of(r->dst) : NULL;
 
-	if (!r)
+	if (!d)
 		return; /* it has left already */
 	if (r->stage == PX_LATER) {
-		list_take(&dests[r->dst].later, &dests[r->dst].later_end, r);
-		move_on(r, payload_begin(r));
+		list_take(&d->later, &d->later_end, r);
+		move_on(r, payload_begin(r, d));
 	}
 	/* Behind the beginning: now the daemon knows what it is about. */
 	control_send(PX_F_PULL, r, px.map.out[r->via]);
@@ -266,28 +301,33 @@ void px_held_pulled(uint32_t msg)
 void px_channel_sent(struct px_req *r)
 {
 	struct dest *d;
+	int dst;
 
 	if (!r->counted)
 		return;
 	r->counted = false;
 	px_map_del(longs, r->msg);
-	d = &dests[r->dst];
+	d = dest_of(r->dst);
+	dst = r->dst;
 	d->active--;
 	if (d->later && d->active < LONGS) {
 		r = list_take(&d->later, &d->later_end, NULL);
-		move_on(r, payload_begin(r));
+		move_on(r, payload_begin(r, d));
 	}
+	dest_rest(d, dst);
 }
 
 static int send_start(struct px_req *r, uint64_t ctx, int dst, unsigned flags)
 {
 	const struct px_type *t = px_type_get(r->type);
 	bool local = px_is_local(dst);
-	struct dest *d = &dests[dst];
+	struct dest *d = NULL;
 	uint64_t total;
 
 	if (!t)
 		return MPI_ERR_TYPE;
+	if (!local && !(d = dest_need(dst)))
+		return MPI_ERR_NO_MEM;
 	total = (uint64_t)(r->count * t->size);
 	r->ctx = ctx;
 	r->dst = dst;
@@ -303,7 +343,7 @@ static int send_start(struct px_req *r, uint64_t ctx, int dst, unsigned flags)
 		px_sent.bytes += total;
 	}
 	if (local || (!d->held && d->out < window))
-		return announce(r);
+		return announce(r, d);
 	if (r->mode == PX_BUFFERED || total > PX_INLINE_MAX) {
 		int rc = data_ready(r, total);
 
@@ -322,6 +362,7 @@ int px_channel_send(struct px_req *r, uint64_t ctx, int dst, unsigned flags)
 		if (r->mode == PX_SYNCHRONOUS)
 			px_map_del(acks, r->msg);
 		px_map_del(longs, r->msg);
+		dest_rest(dest_of(dst), dst);
 	}
 	return rc;
 }
