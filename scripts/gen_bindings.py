@@ -4,7 +4,7 @@
     gen_bindings.py VENDOR_CC OUTDIR      writes OUTDIR/{mpi,vendor_table.h,vendor_first.h,bind.c,bind.h,libpacx.map}
 
 mpi:            what is known of the MPI, see mpi_identity.py.
-vendor_table.h: struct px_native, one pointer per function; PX_HAVE_<Name>; PX_NATIVE_NAMES(X); PX_MPI_IDENTITY, PX_MPI_SONAME; data
+vendor_table.h: struct px_native, one pointer per function; PX_HAVE_<Name>; PX_NATIVE_NAMES(X); PX_MPI_IDENTITY, PX_MPI_SONAME, PX_ABI; data
                 of the vendor's are weak references: a library that lacks one can be loaded.
 vendor_first.h: px_n as it is at the start: functions that load the vendor's and then call those; px_lacking: functions that
                 stand for those which the loaded library has not got.
@@ -43,6 +43,15 @@ int MPI_Type_struct(int count, int blocklengths[], MPI_Aint displs[], MPI_Dataty
 int MPI_Type_ub(MPI_Datatype type, MPI_Aint *ub);
 """
 
+# The library of the standard ABI is one for both vendors, whose headers for it are not quite alike: Open MPI's has none of these.
+ABI_MORE = """
+int MPI_Attr_delete(MPI_Comm comm, int keyval);
+int MPI_Attr_get(MPI_Comm comm, int keyval, void *attribute_val, int *flag);
+int MPI_Attr_put(MPI_Comm comm, int keyval, void *attribute_val);
+int MPI_Precv_init_c(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int MPI_Psend_init_c(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
+"""
+
 
 def row_name(symbol):
     """What MPI_Send and MPIX_Send are called in the table and in px_n: Send, X_Send."""
@@ -64,7 +73,7 @@ class Param:
 
     def __init__(self, text):
         m = re.match(r"^(.*?)(\w+)((?:\s*\[\d*\])*)$", text.strip())
-        self.type, self.name, self.array = m.group(1).strip(), m.group(2), m.group(3).replace(" ", "")
+        self.type, self.name, self.array = re.sub(r"(\w)\*", r"\1 *", m.group(1).strip()), m.group(2), m.group(3).replace(" ", "")
         if not self.type:  # unnamed: MPI_Comm_c2f(MPI_Comm)
             self.type, self.name = self.name, "arg"
 
@@ -154,6 +163,8 @@ def prototypes(cc):
     text = header(cc)
     if "ompi_communicator_t" in text:
         text += REMOVED
+    if "struct MPI_ABI_Comm" in text:
+        text += ABI_MORE
     funcs = {}
     for statement in text.split(";"):
         statement = " ".join(statement.split())
@@ -404,6 +415,7 @@ def vendor_table(funcs, about, data):
     out += [f"\t{f.ret} (*{n})({f.decl()});" for n, f in sorted(funcs.items())] + ["};", ""]
     out += [f"#define PX_HAVE_{n} 1" for n in sorted(funcs)]
     out += ["", f'#define PX_MPI_IDENTITY "{about["identity"]}"', f'#define PX_MPI_SONAME "{about["soname"]}"', ""]
+    out += ["#define PX_ABI 1 /* the standard ABI's mpi.h, which is no vendor's */", ""] if about["flavor"] == "abi" else []
     out += [f"#pragma weak {n}" for n in data]
     out += ["", "#define PX_NATIVE_NAMES(X) \\"] + [f"\tX({n}) \\" for n in sorted(funcs)] + ["", "#endif", ""]
     return "\n".join(out)

@@ -5,8 +5,8 @@
     mpi_identity.py describe CC       what the programs read about a build, lib/pacx/NAME.mpi
 
 NAME is the flavour (openmpi, mpich) for the commands mpicc.openmpi and mpicc.mpich of PATH, which are Debian's names; for any other
-command it is the identity: vendor and version, such as openmpi-5.0.7, mpich-4.2.1, intelmpi-2021.13, and abi-1 for the
-standard ABI of MPI-5, which is no vendor's. A file NAME.mpi has lines "key: value":
+command it is the identity: vendor and version, such as openmpi-5.0.7, mpich-4.2.1, intelmpi-2021.13. The standard ABI of MPI-5, which
+is no vendor's, is abi whatever vendor's command compiles for it; its identity is abi-1. A file NAME.mpi has lines "key: value":
 
     identity   vendor and version            flavor    openmpi, mpich or abi: whose handles and launcher it has
     soname     of the vendor's library       library   its file, all links followed
@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-DEFAULT = ("mpicc.openmpi", "mpicc.mpich", "mpicc")
+DEFAULT = ("mpicc.openmpi", "mpicc.mpich", "mpicc", "mpicc_abi")
 # Macros of mpi.h by which a vendor says its name and version; the first that is there counts. MPICH's relatives have its macros, too.
 VENDORS = (("openmpi", "OMPI_MAJOR_VERSION"), ("intelmpi", "I_MPI_VERSION"), ("mvapich", "MVAPICH_VERSION"),
            ("mvapich", "MVAPICH2_VERSION"), ("craympich", "CRAY_MPICH_VERSION"), ("mpich", "MPICH_VERSION"), ("abi", "MPI_ABI_VERSION"))
@@ -60,7 +60,8 @@ def names(commands):
         if not who or who in seen:
             continue
         seen.add(who)
-        found.append((cc[6:] if cc in ("mpicc.openmpi", "mpicc.mpich") else "-".join(who), cc, "-".join(who)))
+        name = cc[6:] if cc in ("mpicc.openmpi", "mpicc.mpich") else who[0] if who[0] == "abi" else "-".join(who)
+        found.append((name, cc, "-".join(who)))
     return found
 
 

@@ -79,13 +79,14 @@ static int file_read(const char *path, const char *name, size_t len, struct pxd_
 		*value++ = '\0';
 		value += *value == ' ';
 		if (strcmp(line, "flavor") == 0)
-			m->flavor = flavor_named(value);
+			m->flavor = flavor_named(value), m->abi = strcmp(value, "abi") == 0;
 		for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++)
 			if (strcmp(line, keys[k].key) == 0 && !*keys[k].to)
 				*keys[k].to = strdup(value);
 	}
 	fclose(f);
-	return m->flavor && m->name && m->identity && m->soname && m->library && m->compiler && m->launcher
+	return (m->flavor || m->abi) && m->name && m->identity && m->soname && m->library && m->compiler &&
+			       m->launcher
 		       ? 0
 		       : PX_EINVAL;
 }
@@ -97,6 +98,8 @@ static bool preferred(const char *dir, const struct pxd_mpi *m)
 	size_t len = strlen(m->name);
 	ssize_t n;
 
+	if (m->abi)
+		return false;
 	if (strcmp(m->name, flavors[m->flavor]) == 0)
 		return true;
 	snprintf(path, sizeof path, "%s/%s.mpi", dir, flavors[m->flavor]);
@@ -159,6 +162,14 @@ const struct pxd_mpi *pxd_mpis_named(const struct pxd_mpis *m, const char *name)
 			return &m->list[i];
 	for (int i = 0; i < m->n; i++)
 		if (strcmp(m->list[i].identity, name) == 0)
+			return &m->list[i];
+	return strcmp(name, "openmpi-abi") == 0 || strcmp(name, "mpich-abi") == 0 ? pxd_mpis_abi(m) : NULL;
+}
+
+const struct pxd_mpi *pxd_mpis_abi(const struct pxd_mpis *m)
+{
+	for (int i = 0; i < m->n; i++)
+		if (m->list[i].abi)
 			return &m->list[i];
 	return NULL;
 }

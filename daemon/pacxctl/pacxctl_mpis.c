@@ -11,14 +11,21 @@
 
 static void print_build(const struct pxd_mpi *m)
 {
-	printf("%s%s%s\n", m->identity, m->preferred ? "   also " : "",
-		m->preferred ? (m->flavor == PX_MPI_OPENMPI ? "openmpi" : "mpich") : "");
-	printf("  serves programs linked with %s%s\n", *m->library ? m->library : m->soname,
-		m->flavor == PX_MPI_MPICH ? ", and others of its ABI (libmpi.so.12)" : "");
-	if (*m->library && access(m->library, R_OK) != 0)
+	if (m->abi) {
+		printf("%s   also openmpi-abi, mpich-abi\n", m->identity);
+		printf("  serves programs linked with %s, whose MPI it is\n", m->soname);
+	} else {
+		printf("%s%s%s\n", m->identity, m->preferred ? "   also " : "",
+			m->preferred ? (m->flavor == PX_MPI_OPENMPI ? "openmpi" : "mpich") : "");
+		printf("  serves programs linked with %s%s\n", *m->library ? m->library : m->soname,
+			m->flavor == PX_MPI_MPICH ? ", and others of its ABI (libmpi.so.12)" : "");
+	}
+	if (!m->abi && *m->library && access(m->library, R_OK) != 0)
 		printf("  that library is gone: build PACX anew\n");
 	printf("  built with %s\n", m->compiler);
-	if (*m->launcher)
+	if (m->abi)
+		printf("  started by the launcher of the program's MPI\n");
+	else if (*m->launcher)
 		printf("  started by %s\n", m->launcher);
 	else
 		printf("  has no launcher beside its compiler: give start: in the hostfile\n");

@@ -25,15 +25,9 @@
 #define SLOW_S  4 /* that ranks are missing which we have not seen; the launcher may still be starting them */
 #define HERE_NS (8 * UINT64_C(1000000000)) /* since the last rank came through libpacx */
 
-#ifdef OPEN_MPI
-#define RANKS_ON_NODE "OMPI_COMM_WORLD_LOCAL_SIZE"
-#define RANK          "OMPI_COMM_WORLD_RANK"
-#define SIZE          "OMPI_COMM_WORLD_SIZE"
-#else
-#define RANKS_ON_NODE "MPI_LOCALNRANKS"
-#define RANK          "PMI_RANK"
-#define SIZE          "PMI_SIZE"
-#endif
+#define RANKS_ON_NODE (PX_OVER_OPENMPI ? "OMPI_COMM_WORLD_LOCAL_SIZE" : "MPI_LOCALNRANKS")
+#define RANK          (PX_OVER_OPENMPI ? "OMPI_COMM_WORLD_RANK" : "PMI_RANK")
+#define SIZE          (PX_OVER_OPENMPI ? "OMPI_COMM_WORLD_SIZE" : "PMI_SIZE")
 
 static char late_text[256]; /* what on_alarm says; made before it can come */
 static char who[80];

@@ -39,7 +39,9 @@ struct search {
 	int nseen;
 	char *dirs[DIRS_MAX]; /* system directories */
 	int ndirs;
-	char *library; /* [PATH_MAX] of the MPI library, "" = not found yet */
+	const char *libpath; /* LD_LIBRARY_PATH */
+	bool abi;            /* the library is that of the standard ABI */
+	char *library;       /* [PATH_MAX] of the MPI library, "" = not found yet */
 };
 
 /* Where an object wants its libraries to be looked for. */
@@ -138,6 +140,52 @@ static bool image_open(struct image *im, const char *path)
 	return false;
 }
 
+/* The dynamic section of an image and its strings; every name inside the table ends with a NUL that is inside too. */
+struct dynamic {
+	const elf_dyn *list;
+	size_t n; /* without the end */
+	const char *strings;
+	size_t nstrings;
+};
+
+static void dynamic_read(struct dynamic *d, const struct image *im)
+{
+	size_t n = 0;
+
+	*d = (struct dynamic){ 0 };
+	for (int i = 0; i < im->phnum; i++) {
+		const elf_phdr *p = &im->phdr[i];
+
+		if (p->p_type != PT_DYNAMIC || p->p_offset > im->len || p->p_filesz > im->len - p->p_offset ||
+			p->p_offset % sizeof(void *) != 0)
+			continue;
+		d->list = (const void *)(im->mem + p->p_offset);
+		n = p->p_filesz / sizeof *d->list;
+	}
+	while (d->n < n && d->list[d->n].d_tag != DT_NULL)
+		d->n++;
+	for (size_t i = 0; i < d->n; i++)
+		if (d->list[i].d_tag == DT_STRTAB)
+			d->strings = (const char *)image_at(im, d->list[i].d_un.d_ptr, &d->nstrings);
+	while (d->strings && d->nstrings > 0 && d->strings[d->nstrings - 1] != '\0')
+		d->nstrings--;
+	if (!d->strings)
+		d->n = 0;
+}
+
+/* text_of: what entry i says if it is of this kind, else NULL. */
+static const char *text_of(const struct dynamic *d, size_t i, long tag)
+{
+	const elf_dyn *e = &d->list[i];
+
+	return e->d_tag == tag && e->d_un.d_val < d->nstrings ? d->strings + e->d_un.d_val : NULL;
+}
+
+static const char *needed(const struct dynamic *d, size_t i)
+{
+	return text_of(d, i, DT_NEEDED);
+}
+
 static enum px_flavor file_search(struct search *s, const char *path);
 
 /* dirs_search: look for lib in a colon-separated list; $ORIGIN is the directory of `from`. */
@@ -177,7 +225,7 @@ static bool lib_find(const struct search *s, const char *lib, const struct place
 	if (strchr(lib, '/'))
 		return snprintf(path, cap, "%s", lib) < (int)cap;
 	if ((!p->runpath && dirs_search(p->rpath, lib, p->from, path, cap)) ||
-		dirs_search(getenv("LD_LIBRARY_PATH"), lib, p->from, path, cap) ||
+		dirs_search(s->libpath, lib, p->from, path, cap) ||
 		dirs_search(p->runpath, lib, p->from, path, cap))
 		return true;
 	for (int i = 0; i < s->ndirs; i++)
@@ -200,12 +248,34 @@ static enum px_flavor lib_search(struct search *s, const char *lib, const struct
 	return lib_find(s, lib, p, path, sizeof path) ? file_search(s, path) : PX_MPI_OTHER;
 }
 
+/* lib_abi: the library of the standard ABI: both vendors have one of that name, and Open MPI's needs its other libraries. */
+static enum px_flavor lib_abi(struct search *s, const char *lib, const struct places *p)
+{
+	struct dynamic d;
+	struct image im;
+	enum px_flavor found = PX_MPI_MPICH;
+
+	s->abi = lib_find(s, lib, p, s->library, PATH_MAX) && image_open(&im, s->library);
+	if (!s->abi) {
+		*s->library = '\0';
+		return PX_MPI_OTHER;
+	}
+	dynamic_read(&d, &im);
+	for (size_t i = 0; i < d.n; i++)
+		if (needed(&d, i) && strncmp(needed(&d, i), "libopen", 7) == 0) /* libopen_mpi, libopen-pal */
+			found = PX_MPI_OPENMPI;
+	munmap((void *)(uintptr_t)im.mem, im.len);
+	return found;
+}
+
 /* lib_known: a library whose name tells its flavour; where is the MPI library itself? */
 static enum px_flavor lib_known(struct search *s, const char *lib, const struct places *p)
 {
 	enum px_flavor found = flavor_of_name(lib);
 	char path[PATH_MAX];
 
+	if (strncmp(lib, "libmpi_abi.so", 13) == 0 && !*s->library)
+		return lib_abi(s, lib, p);
 	if (!found || *s->library)
 		return found;
 	if (!is_main(lib))
@@ -217,43 +287,25 @@ static enum px_flavor lib_known(struct search *s, const char *lib, const struct 
 
 static enum px_flavor image_search(struct search *s, const struct image *im, const char *path)
 {
-	const elf_dyn *dyn = NULL;
-	const char *strings = NULL;
 	struct places at = { .from = path };
 	enum px_flavor found = PX_MPI_OTHER;
-	size_t ndyn = 0, nstrings = 0;
+	struct dynamic d;
 
-	for (int i = 0; i < im->phnum; i++) {
-		const elf_phdr *p = &im->phdr[i];
+	dynamic_read(&d, im);
+	for (size_t i = 0; i < d.n; i++) {
+		const char *rpath = text_of(&d, i, DT_RPATH), *runpath = text_of(&d, i, DT_RUNPATH);
 
-		if (p->p_type != PT_DYNAMIC || p->p_offset > im->len || p->p_filesz > im->len - p->p_offset ||
-			p->p_offset % sizeof(void *) != 0)
-			continue;
-		dyn = (const void *)(im->mem + p->p_offset);
-		ndyn = p->p_filesz / sizeof *dyn;
-	}
-	for (size_t i = 0; i < ndyn; i++)
-		if (dyn[i].d_tag == DT_STRTAB)
-			strings = (const char *)image_at(im, dyn[i].d_un.d_ptr, &nstrings);
-	/* From here on every name inside the table ends with a NUL that is inside too. */
-	while (strings && nstrings > 0 && strings[nstrings - 1] != '\0')
-		nstrings--;
-	if (!strings)
-		return PX_MPI_OTHER;
-	for (size_t i = 0; i < ndyn && dyn[i].d_tag != DT_NULL; i++) {
-		if (dyn[i].d_tag == DT_RPATH && dyn[i].d_un.d_val < nstrings)
-			at.rpath = strings + dyn[i].d_un.d_val;
-		if (dyn[i].d_tag == DT_RUNPATH && dyn[i].d_un.d_val < nstrings)
-			at.runpath = strings + dyn[i].d_un.d_val;
+		at.rpath = rpath ? rpath : at.rpath;
+		at.runpath = runpath ? runpath : at.runpath;
 	}
 	for (int pass = 0; pass < 2 && !found; pass++) { /* own names first: most programs need no search */
-		for (size_t i = 0; i < ndyn && dyn[i].d_tag != DT_NULL && !(found && *s->library); i++) {
+		for (size_t i = 0; i < d.n && !(found && *s->library); i++) {
 			enum px_flavor one;
 
-			if (dyn[i].d_tag != DT_NEEDED || dyn[i].d_un.d_val >= nstrings)
+			if (!needed(&d, i))
 				continue;
-			one = pass == 0 ? lib_known(s, strings + dyn[i].d_un.d_val, &at)
-					: lib_search(s, strings + dyn[i].d_un.d_val, &at);
+			one = pass == 0 ? lib_known(s, needed(&d, i), &at)
+					: lib_search(s, needed(&d, i), &at);
 			found = found ? found : one;
 		}
 	}
@@ -302,7 +354,7 @@ static void dirs_read(struct search *s)
 		dirs_add(s, builtin[i]);
 }
 
-void pxd_elf_mpi(const char *path, struct pxd_elf_mpi *out)
+void pxd_elf_mpi(const char *path, const char *libpath, struct pxd_elf_mpi *out)
 {
 	struct search *s = calloc(1, sizeof *s);
 
@@ -310,8 +362,10 @@ void pxd_elf_mpi(const char *path, struct pxd_elf_mpi *out)
 	if (!s)
 		return;
 	s->library = out->library;
+	s->libpath = libpath;
 	dirs_read(s);
 	out->flavor = file_search(s, path);
+	out->abi = s->abi;
 	for (int i = 0; i < s->nseen; i++)
 		free(s->seen[i]);
 	for (int i = 0; i < s->ndirs; i++)

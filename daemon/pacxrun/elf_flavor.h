@@ -8,15 +8,18 @@
 #define PXD_ELF_FLAVOR_H
 
 #include <limits.h>
+#include <stdbool.h>
 
 #include "wire/hello.h"
 
 struct pxd_elf_mpi {
 	enum px_flavor flavor;  /* PX_MPI_OTHER: no ELF program of this machine, or it uses no MPI library */
+	bool abi;               /* it uses the library of the standard ABI, here that of this vendor */
 	char library[PATH_MAX]; /* the MPI library that it would load, "" = none was found */
 };
 
-void pxd_elf_mpi(const char *path, struct pxd_elf_mpi *out);
+/* libpath: the LD_LIBRARY_PATH that the program will have, NULL = none. */
+void pxd_elf_mpi(const char *path, const char *libpath, struct pxd_elf_mpi *out);
 
 /* pxd_path_find: the file that execvp(name) would run, into buf. 0, or PX_EINVAL when there is none. */
 int pxd_path_find(const char *name, char *buf, size_t cap);

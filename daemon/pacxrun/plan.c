@@ -106,7 +106,7 @@ static int start_default(
 	words_add_replaced(&checked, exe, s);
 	found = !checked.failed && pxd_path_find(checked.list[0], path, sizeof path) == 0;
 	if (found)
-		pxd_elf_mpi(path, &linked);
+		pxd_plan_program(s, path, &linked);
 	if (linked.flavor != PX_MPI_OTHER && linked.flavor != s->mpi) {
 		snprintf(why, cap,
 			"site '%s': '%s' is linked with %s, but the site's MPI is %s; give mpi: (or --mpi) "

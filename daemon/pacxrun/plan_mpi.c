@@ -46,6 +46,20 @@ char *pxd_plan_replace(const char *text, const struct pxd_site *s)
 	return pxd_text_replace(text, holes, 2);
 }
 
+/* library_path: the LD_LIBRARY_PATH of the site's processes. */
+static const char *library_path(const struct pxd_site *s)
+{
+	for (int i = 0; i < s->nenv; i++)
+		if (strcmp(s->env[i].name, "LD_LIBRARY_PATH") == 0)
+			return s->env[i].value;
+	return getenv("LD_LIBRARY_PATH");
+}
+
+void pxd_plan_program(const struct pxd_site *s, const char *path, struct pxd_elf_mpi *out)
+{
+	pxd_elf_mpi(path, library_path(s), out);
+}
+
 /* program_mpi: what the site's program is linked with, if it is here and a program. */
 static void program_mpi(const struct pxd_site *s, const struct pxd_plan_options *o, struct pxd_elf_mpi *out)
 {
@@ -55,7 +69,7 @@ static void program_mpi(const struct pxd_site *s, const struct pxd_plan_options 
 
 	*out = (struct pxd_elf_mpi){ .flavor = PX_MPI_OTHER };
 	if (text && pxd_path_find(text, path, sizeof path) == 0)
-		pxd_elf_mpi(path, out);
+		pxd_plan_program(s, path, out);
 	free(text);
 }
 
@@ -122,7 +136,7 @@ static int dir_flavor(struct pxd_site *s, const struct pxd_plan_options *o, char
 	struct pxd_elf_mpi linked;
 
 	program_mpi(s, o, &linked);
-	s->mpi = m ? m->flavor : linked.flavor;
+	s->mpi = m && !m->abi ? m->flavor : linked.flavor;
 	if (s->mpi == PX_MPI_OTHER && dir_library(s->mpi_named, path, sizeof path))
 		s->mpi = PX_MPI_MPICH;
 	return s->mpi == PX_MPI_OTHER ? no_build(s, o, why, cap) : 0;
@@ -179,9 +193,32 @@ static void launcher_choose(const struct pxd_site *s, const struct pxd_mpi *m, s
 	if (lib && lib != out->library && strncmp(out->library, "/usr/lib", 8) != 0 &&
 		dir_launcher(out->library, (size_t)(lib - out->library), out->launcher, sizeof out->launcher))
 		return;
-	if (m && *m->launcher && (!found || strcmp(m->name, pxd_flavor_name(m->flavor)) != 0))
+	if (m && !m->abi && *m->launcher && (!found || strcmp(m->name, pxd_flavor_name(m->flavor)) != 0))
 		found = m->launcher;
 	snprintf(out->launcher, sizeof out->launcher, "%s", found ? found : "");
+}
+
+/* abi_choose: for a program that is linked with the library of the standard ABI, where the site names no build: the one there is. What the
+ * vendor is, the library says; another one cannot start it. */
+static int abi_choose(const struct pxd_site *s, const struct pxd_plan_options *o,
+	const struct pxd_elf_mpi *linked, const struct pxd_mpi **m, char *why, size_t cap)
+{
+	*m = pxd_mpis_abi(&o->mpis);
+	if (!*m)
+		snprintf(why, cap,
+			"site '%s': the program is linked with the standard ABI of MPI (%s), for which PACX "
+			"is "
+			"not built; `make MPI=mpicc_abi`, with the compiler command for that ABI, does that",
+			s->name, linked->library);
+	else if (linked->flavor != s->mpi)
+		snprintf(why, cap,
+			"site '%s': mpi: is %s, but the program would load %s, which is %s's; have "
+			"LD_LIBRARY_PATH (env:) "
+			"lead to the other libmpi_abi.so.1",
+			s->name, pxd_flavor_name(s->mpi), linked->library, pxd_flavor_title(linked->flavor));
+	else
+		return 0;
+	return PX_ECONF;
 }
 
 /* build_choose: for a site that is started here. NULL with 0: no build is known, the flavour's name stands for one. */
@@ -190,6 +227,8 @@ static int build_choose(const struct pxd_site *s, const struct pxd_plan_options 
 	size_t cap)
 {
 	*m = NULL;
+	if (linked->abi && (!s->mpi_named || is_directory(s)))
+		return abi_choose(s, o, linked, m, why, cap);
 	if (is_directory(s)) {
 		*m = pxd_mpis_at(&o->mpis, s->mpi_named, s->mpi);
 		/* MPICH's relatives share its ABI: what was built for one serves another. */
@@ -237,11 +276,14 @@ int pxd_plan_mpi_of(const struct pxd_site *s, const struct pxd_plan_options *o, 
 	program_mpi(s, o, &linked);
 	if (build_choose(s, o, &linked, out, &m, why, cap) < 0)
 		return PX_ECONF;
-	snprintf(out->build, sizeof out->build, "%s", m ? m->name : pxd_flavor_name(s->mpi));
-	version = m ? strrchr(m->identity, '-') : NULL;
+	snprintf(out->build, sizeof out->build, "%s%s", m && !m->abi ? m->name : pxd_flavor_name(s->mpi),
+		m && m->abi ? "-abi" : "");
+	version = m && !m->abi ? strrchr(m->identity, '-') : NULL;
 	out->major = version ? atoi(version + 1) : 0;
 	/* The daemons must have the program's MPI library, not another one of the same ABI. */
-	if (m && s->mpi == PX_MPI_MPICH && linked.flavor == s->mpi && *linked.library)
+	if (m && m->abi)
+		snprintf(out->library, sizeof out->library, "%s", linked.library);
+	else if (m && s->mpi == PX_MPI_MPICH && linked.flavor == s->mpi && *linked.library)
 		snprintf(out->library, sizeof out->library, "%s",
 			realpath(linked.library, real) && strcmp(real, m->library) == 0 ? ""
 											: linked.library);
@@ -276,7 +318,7 @@ bool pxd_plan_mpmd(const struct pxd_plan_mpi *m)
 {
 	int status;
 
-	if (m->flavor != PX_MPI_OPENMPI || m->major < 5 || !*m->launcher)
+	if (m->flavor != PX_MPI_OPENMPI || (m->major && m->major < 5) || !*m->launcher)
 		return true;
 	status = launcher_run(m->launcher);
 	/* That it refuses (too few slots, no right to run) will be seen when it is to start the job. */

@@ -6,10 +6,13 @@
 #ifndef PXD_PLAN_MPI_H
 #define PXD_PLAN_MPI_H
 
+#include "elf_flavor.h"
 #include "plan.h"
 
 /* pxd_plan_exe: the site's program as it was written, NULL = none. */
 const char *pxd_plan_exe(const struct pxd_site *s, const struct pxd_plan_options *o);
+/* pxd_plan_program: what a program is linked with that runs at the site. */
+void pxd_plan_program(const struct pxd_site *s, const char *path, struct pxd_elf_mpi *out);
 /* pxd_plan_here: a site's start command runs on this machine, as far as its text tells. */
 bool pxd_plan_here(const struct pxd_site *s);
 /* pxd_plan_replace: text with {mpi} and {site} replaced; {mpi} is what the site names, or its flavour. NULL: out of memory. */

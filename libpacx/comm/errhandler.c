@@ -46,7 +46,9 @@ int px_Comm_create_errhandler(MPI_Comm_errhandler_function *fn, MPI_Errhandler *
 	return px_n.Comm_create_errhandler(wrapper[slot], errhandler);
 }
 
+#ifdef PX_HAVE_Errhandler_create /* not in the standard ABI */
 int px_Errhandler_create(MPI_Comm_errhandler_function *fn, MPI_Errhandler *errhandler)
 {
 	return px_Comm_create_errhandler(fn, errhandler);
 }
+#endif

@@ -8,7 +8,7 @@
 
 /* Their order is the numbering: new ones go to the end. Behind each what it consists of (convert.h): one atom, or two. */
 /* clang-format off */
-#ifdef OPEN_MPI
+#if defined(OPEN_MPI) || defined(PX_ABI)
 #define HAS(name, else) name
 #else
 #define HAS(name, else) else

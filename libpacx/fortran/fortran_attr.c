@@ -7,6 +7,9 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include "vendor.h"
+
+#ifndef PX_ABI /* which has no Fortran yet */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdbool.h>
@@ -23,7 +26,6 @@
 #include "lock.h"
 #include "win_attr.h"
 #include "win_find.h"
-#include "vendor.h"
 
 typedef void put_fn(MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *ierr);
 typedef void get_fn(MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *flag, MPI_Fint *ierr);
@@ -251,3 +253,4 @@ px_any_fn *px_fortran_own(const char *name)
 			return names[i].own;
 	return NULL;
 }
+#endif

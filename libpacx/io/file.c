@@ -41,9 +41,8 @@ int px_file_raise(struct px_file *f, int code)
 
 	if (px_n.File_get_errhandler(fh, &handler) == MPI_SUCCESS)
 		px_raise_fatal(handler, code);
-#ifdef OPEN_MPI /* its File_call_errhandler takes no MPI_FILE_NULL: a handler of the user's own is not called */
-	if (f)
-#endif
+	/* Open MPI's File_call_errhandler takes no MPI_FILE_NULL: a handler of the user's own is not called. */
+	if (f || !PX_OVER_OPENMPI)
 		px_n.File_call_errhandler(fh, code);
 	return code;
 }

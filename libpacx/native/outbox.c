@@ -14,7 +14,7 @@
 
 /* Up to here the blocking native send copies and returns, whatever the receiver does. Measured: Open MPI over vader beyond this waits
  * until the receiver has polled; MPICH over shared memory never does. */
-#ifdef OPEN_MPI
+#if defined(OPEN_MPI) || defined(PX_ABI)
 #define COPIED 256
 #else
 #define COPIED PX_BATCH_MAX

@@ -33,7 +33,7 @@ static void *vendor; /* set when px_n is complete */
 /* By which names the library may be loaded: its own first, then those of the same ABI. */
 static const char *const libs[] = {
 	PX_MPI_SONAME,
-#ifndef OPEN_MPI
+#if !defined(OPEN_MPI) && !defined(PX_ABI)
 	"libmpich.so.12",
 	"libmpi.so.12",
 #endif
@@ -146,11 +146,14 @@ static void compiler_of(const char *path, char *text, size_t cap)
 		snprintf(text, cap, "%.*s/bin/mpicc", (int)(lib - path), path);
 }
 
-/* fits: versions of one ABI. MPICH and its kin have kept theirs since 3.1; Open MPI keeps it within a major version. */
+/* fits: versions of one ABI. MPICH and its kin have kept theirs since 3.1; Open MPI keeps it within a major version; the
+ * standard's is in the name of the library. */
 static bool fits(const char *loaded)
 {
 #ifdef OPEN_MPI
 	return strncmp(loaded, "Open MPI ", 9) == 0 && atoi(loaded + 9) == OMPI_MAJOR_VERSION;
+#elif defined(PX_ABI)
+	return *loaded != '\0';
 #else
 	return strncmp(loaded, "Open MPI ", 9) != 0;
 #endif
@@ -188,31 +191,30 @@ static bool begins(const char *path, const char *const prefix[])
 	return false;
 }
 
+/* The library of the standard ABI, in Debian libmpi_abi_VENDOR.so, too. */
+static const char *const standard[] = { "libmpi_abi", NULL };
+
 bool px_vendor_front(const char *path)
 {
 	static const char *const front[] = { "libmpi_", "libmpichfort", "libmpichcxx", "libmpichf90",
 		"libmpifort", "libmpicxx", NULL };
 
-	return begins(path, front);
+	return begins(path, front) && !begins(path, standard);
 }
 
 bool px_vendor_owns(const char *path)
 {
-	static const char *const own[] = { "libmpi.so", "libmpich.so", "mca_", "libopen-", "libmca_", NULL };
+	static const char *const own[] = { "libmpi.so", "libmpich.so", "mca_", "libopen-", "libopen_mpi",
+		"libmca_", NULL };
 
-	return begins(path, own);
+	return begins(path, own) || begins(path, standard);
 }
 
 /* MPICH's Fortran MPI-IO lies inside libmpich.so and calls MPI_File_X (never PMPI_): that is the application calling.
  * Of the file functions libpacx exports only those that take a communicator; they keep their binding to us. */
 static bool is_front_end_call(const char *name)
 {
-#ifdef OPEN_MPI
-	(void)name;
-	return false;
-#else
-	return strncmp(name, "MPI_File_", 9) == 0;
-#endif
+	return !PX_OVER_OPENMPI && strncmp(name, "MPI_File_", 9) == 0;
 }
 
 /* Store one pointer on a page that may be read-only after relocation (RELRO). */
@@ -276,7 +278,7 @@ void px_vendor_seal(void)
 
 const void *px_unweighted(void)
 {
-#ifdef OPEN_MPI
+#if defined(OPEN_MPI) || defined(PX_ABI)
 	return MPI_UNWEIGHTED;
 #else
 	static int *const *where;
@@ -287,32 +289,33 @@ const void *px_unweighted(void)
 #endif
 }
 
+/* name_of: "Open MPI v4.1.4, package: ..." or "MPICH Version:\t4.0.2\nMPICH Release date: ..."; MPICH's relatives have other words in the
+ * first line. */
+static void name_of(const char *full, char *text, size_t cap)
+{
+	if (strncmp(full, "Open MPI v", 10) == 0)
+		snprintf(text, cap, "Open MPI %.*s", (int)strcspn(full + 10, ", \n"), full + 10);
+	else if (strncmp(full, "MPICH Version:", 14) == 0) {
+		full += 14;
+		full += strspn(full, " \t");
+		snprintf(text, cap, "MPICH %.*s", (int)strcspn(full, " \t\n"), full);
+	} else {
+		snprintf(text, cap, "%.*s", (int)strcspn(full, "\t\n"), full);
+	}
+}
+
 const char *px_vendor_name(void)
 {
 	static char text[64];
 
 	if (!text[0]) {
 		char full[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-		const char *from;
 		int len = 0;
 
 		if (px_vendor_load() < 0)
 			return PX_VENDOR;
 		px_n.Get_library_version(full, &len);
-#ifdef OPEN_MPI
-		from = strncmp(full, "Open MPI v", 10) == 0 ? full + 10
-							    : full; /* "Open MPI v4.1.4, package: ..." */
-		snprintf(text, sizeof text, "Open MPI %.*s", (int)strcspn(from, ", \n"), from);
-#else
-		/* "MPICH Version:\t4.0.2\nMPICH Release date: ..."; its relatives have other words in the first line */
-		from = strncmp(full, "MPICH Version:", 14) == 0 ? full + 14 : NULL;
-		if (from) {
-			from += strspn(from, " \t");
-			snprintf(text, sizeof text, "MPICH %.*s", (int)strcspn(from, " \t\n"), from);
-		} else {
-			snprintf(text, sizeof text, "%.*s", (int)strcspn(full, "\t\n"), full);
-		}
-#endif
+		name_of(full, text, sizeof text);
 	}
 	return text;
 }
@@ -321,6 +324,12 @@ int px_vendor_flavor(void)
 {
 #ifdef OPEN_MPI
 	return PX_MPI_OPENMPI;
+#elif defined(PX_ABI)
+	static _Atomic int flavor; /* found once: asked at every poll */
+
+	if (!flavor)
+		flavor = strncmp(px_vendor_name(), "Open MPI", 8) == 0 ? PX_MPI_OPENMPI : PX_MPI_MPICH;
+	return flavor;
 #else
 	return PX_MPI_MPICH;
 #endif
@@ -328,11 +337,12 @@ int px_vendor_flavor(void)
 
 void px_vendor_poll(bool on)
 {
-#ifdef OPEN_MPI
 	static bool (*set)(bool yield);
 	static bool asked, before;
 	static int depth;
 
+	if (!PX_OVER_OPENMPI)
+		return; /* MPICH never yields by itself: yield_hook.c */
 	if (!asked) {
 		asked = true;
 		set = (bool (*)(bool))(uintptr_t)dlsym(RTLD_DEFAULT, "opal_progress_set_yield_when_idle");
@@ -343,7 +353,4 @@ void px_vendor_poll(bool on)
 		before = set(false);
 	else if (!on && --depth == 0)
 		set(before);
-#else
-	(void)on; /* MPICH never yields by itself: yield_hook.c */
-#endif
 }

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "hello.h"
 #include "vendor_table.h" /* generated into build/gen/<vendor>/ */
 
 extern struct px_native px_n;
@@ -51,10 +52,17 @@ const void *px_unweighted(void);
 const char *px_vendor_name(void);
 int px_vendor_flavor(void);
 
+/* PX_OVER_OPENMPI: is the loaded library Open MPI's, and not MPICH's or a relative's? What is built for the standard ABI of MPI-5 (PX_ABI,
+ * from vendor_table.h) finds out; it runs over either. */
 #ifdef OPEN_MPI
-#define PX_VENDOR "openmpi"
+#define PX_VENDOR       "openmpi"
+#define PX_OVER_OPENMPI true
+#elif defined(PX_ABI)
+#define PX_VENDOR       "abi"
+#define PX_OVER_OPENMPI (px_vendor_flavor() == PX_MPI_OPENMPI)
 #else
-#define PX_VENDOR "mpich"
+#define PX_VENDOR       "mpich"
+#define PX_OVER_OPENMPI false
 #endif
 
 #endif

@@ -13,6 +13,7 @@
 #include <mpi.h>
 #include <sched.h>
 
+#include "vendor.h"
 #include "wait.h"
 
 #define EMPTY 100
@@ -53,7 +54,7 @@ void px_poll_done(bool found)
 		sched_yield();
 }
 
-#ifndef OPEN_MPI /* which has a way of its own, and may bring UCX, too */
+#ifndef OPEN_MPI /* which has a way of its own (progress.c), and may bring UCX, too */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -83,8 +84,10 @@ unsigned ucp_worker_progress(void *worker)
 
 	if (!real)
 		real = real_progress();
-	px_poll_seen = true;
 	n = real(worker);
+	if (PX_OVER_OPENMPI)
+		return n;
+	px_poll_seen = true;
 	if (px_poll_serve && px_poll_due())
 		served = px_poll_serve();
 	if (served != PX_SERVED_LOOP)

@@ -137,6 +137,11 @@ char *px_text(const char *fmt, ...)
 	{                                                                                                    \
 #name, name, mpich                                                                           \
 	}
+#elif defined(PX_ABI) /* whose own are larger than either's */
+#define ROW(name, openmpi, mpich)                                                                            \
+	{                                                                                                    \
+#name, openmpi, mpich                                                                        \
+	}
 #else
 #define ROW(name, openmpi, mpich)                                                                            \
 	{                                                                                                    \

@@ -192,25 +192,32 @@ void px_give_up(const char *why)
  * does not interpose would reach the wrong library. */
 static bool under_pacx(void)
 {
-#ifdef OPEN_MPI
-	static const char *const others[] = { "libmpich.so.12", "libmpi.so.12" };
-	static const char its[] = "mpich";
-#else
-	static const char *const others[] = { "libmpi.so.40" };
-	static const char its[] = "openmpi";
+	static const struct {
+		const char *soname, *its;
+	} others[] = {
+#if !defined(OPEN_MPI)
+		{ "libmpi.so.40", "openmpi" },
 #endif
+#if defined(OPEN_MPI) || defined(PX_ABI)
+		{ "libmpich.so.12", "mpich" },
+		{ "libmpi.so.12", "mpich" },
+#endif
+#if !defined(PX_ABI)
+		{ "libmpi_abi.so.1", "openmpi-abi or mpich-abi" },
+#endif
+	};
 	char why[1024];
 
 	px_environ_read();
 	if (!px_active)
 		return false;
 	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-		if (!dlopen(others[i], RTLD_NOLOAD | RTLD_LAZY))
+		if (!dlopen(others[i].soname, RTLD_NOLOAD | RTLD_LAZY))
 			continue;
 		snprintf(why, sizeof why,
 			"site %s: this program is linked with %s but the site runs " PX_VENDOR
 			"; say mpi: %s for the site",
-			px_environ.site, its, its);
+			px_environ.site, others[i].soname, others[i].its);
 		px_give_up(why);
 	}
 	if (px_vendor_load() != PX_OK)

@@ -31,13 +31,15 @@
 
 static int appnum, universe, wtime_is_global, host, io;
 
-#ifdef OPEN_MPI
-static int mark = MPI_KEYVAL_INVALID;
+static int mark = MPI_KEYVAL_INVALID; /* over Open MPI */
 
 static int mark_world(void)
 {
-	int rc = px_n.Comm_create_keyval(MPI_COMM_DUP_FN, MPI_COMM_NULL_DELETE_FN, &mark, NULL);
+	int rc;
 
+	if (!PX_OVER_OPENMPI)
+		return MPI_SUCCESS;
+	rc = px_n.Comm_create_keyval(MPI_COMM_DUP_FN, MPI_COMM_NULL_DELETE_FN, &mark, NULL);
 	return rc == MPI_SUCCESS ? px_n.Comm_set_attr(px_world_native, mark, NULL) : rc;
 }
 
@@ -46,20 +48,8 @@ static bool has_them(MPI_Comm comm)
 	void *value;
 	int found = 0;
 
-	return px_n.Comm_get_attr(comm, mark, &value, &found) == MPI_SUCCESS && found;
+	return !PX_OVER_OPENMPI || (px_n.Comm_get_attr(comm, mark, &value, &found) == MPI_SUCCESS && found);
 }
-#else
-static int mark_world(void)
-{
-	return MPI_SUCCESS;
-}
-
-static bool has_them(MPI_Comm comm)
-{
-	(void)comm;
-	return true;
-}
-#endif
 
 /* The text without the names of the vendors. */
 static void without_vendors(char *text)

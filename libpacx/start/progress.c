@@ -35,6 +35,7 @@
 #include "request.h"
 #include "state.h"
 #include "wait.h"
+#include "vendor.h"
 #include "yield_hook.h"
 
 static _Atomic bool open;
@@ -46,7 +47,6 @@ static enum px_served serve(void)
 	return px_serve();
 }
 
-#ifdef OPEN_MPI
 static int (*unhook)(int (*)(void));
 
 static int polled(void)
@@ -59,14 +59,13 @@ static int polled(void)
 }
 
 /* Open MPI's internal interface, the same in 4.x to 6.x. */
-static bool hook(bool threaded)
+static bool hook_openmpi(void)
 {
 	int (*add)(int (*)(void)) =
 		(int (*)(int (*)(void)))(uintptr_t)dlsym(RTLD_DEFAULT, "opal_progress_register");
 	void (*yield)(bool) =
 		(void (*)(bool))(uintptr_t)dlsym(RTLD_DEFAULT, "opal_progress_set_yield_when_idle");
 
-	(void)threaded;
 	unhook = (int (*)(int (*)(void)))(uintptr_t)dlsym(RTLD_DEFAULT, "opal_progress_unregister");
 	if (!add || !unhook || add(polled) != 0)
 		return false;
@@ -75,16 +74,11 @@ static bool hook(bool threaded)
 	return true;
 }
 
-static void drop(void)
-{
-	if (unhook)
-		unhook(polled);
-	unhook = NULL;
-}
-#else
-/* With MPI_THREAD_MULTIPLE MPICH polls with a lock of its own held, which our native calls would need. */
 static bool hook(bool threaded)
 {
+	if (PX_OVER_OPENMPI)
+		return hook_openmpi();
+	/* With MPI_THREAD_MULTIPLE MPICH polls with a lock of its own held, which our native calls would need. */
 	if (threaded || !px_poll_seen)
 		return false; /* not seen: not ch4:ucx */
 	px_poll_serve = serve;
@@ -93,9 +87,11 @@ static bool hook(bool threaded)
 
 static void drop(void)
 {
+	if (unhook)
+		unhook(polled);
+	unhook = NULL;
 	px_poll_serve = NULL;
 }
-#endif
 
 /* Does the user, or the waiting policy, want native calls not to block? They never nap. */
 static bool poll_wanted(void)
