@@ -191,7 +191,7 @@ TEST(never_later_than_plain)
 			for (int m = 0; m < 3; m++)
 				for (int l = 0; l < 3; l++)
 					for (int mode = 0; mode < 4; mode++) {
-						int compressed;
+						int compressed = 0;
 						double t = run((enum kind)k, rates[r], machines[m], mode & 1,
 							mode & 2, lengths[l], 400, &compressed);
 
@@ -242,7 +242,7 @@ TEST(fast_links_gain_where_the_machine_is_faster)
 	REQUIRE(prepare());
 	for (size_t r = 3; r < sizeof rates / sizeof *rates; r++)
 		for (int k = 0; k < KINDS; k++) {
-			int compressed;
+			int compressed = 0;
 			double t = run((enum kind)k, rates[r], 1, true, false, SEG, 1000, &compressed);
 
 			printf("  %s at %g GB/s: %.2f times as fast, %d of 1000 compressed\n", kind_names[k],
