@@ -18,7 +18,7 @@
 #
 # Variables: CC=gcc|clang  SAN=address,undefined|thread  WERROR=1  V=1 shows commands
 #   MPI="/opt/openmpi/bin/mpicc mpicc.mpich"   the compiler commands of the MPIs to build for, one library and one daemon each; the
-#                        default is each distinct MPI found in PATH as mpicc.openmpi, mpicc.mpich, mpicc
+#                        default is each distinct MPI found in PATH as mpicc.openmpi, mpicc.mpich, mpicc, mpicc_abi
 #   VENDORS="openmpi mpich"   the same for Debian's, by their names
 
 CC      = gcc
@@ -38,7 +38,8 @@ VENDORS =
 MPIS   := $(shell scripts/mpi_identity.py names $(MPI))
 part    = $(word $(2),$(subst =, ,$(filter $(1)=%,$(MPIS))))
 mpicc   = $(call part,$(1),2)
-mpif90  = $(if $(findstring /,$(mpicc)),$(wildcard $(dir $(mpicc))mpif90),$(subst mpicc,mpif90,$(mpicc)))
+# (The standard ABI has no Fortran yet.)
+mpif90  = $(if $(filter abi-%,$(call part,$(1),3)),,$(if $(findstring /,$(mpicc)),$(wildcard $(dir $(mpicc))mpif90),$(subst mpicc,mpif90,$(mpicc))))
 BUILDS := $(foreach m,$(MPIS),$(firstword $(subst =, ,$(m))))
 comma   := ,
 B       = build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))

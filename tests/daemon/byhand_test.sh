@@ -9,6 +9,7 @@ command -v mpicc.$mpi >/dev/null || { echo "no MPI"; exit 77; }
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 over=
 [ $mpi = openmpi ] && over="--oversubscribe --bind-to none"
+. tests/daemon/lines.sh
 D=$(mktemp -d /tmp/pacx-byhand-XXXXXX)
 trap 'rm -rf "$D"' EXIT
 cat >"$D/size.c" <<'END'
@@ -37,7 +38,12 @@ sites:
 deadlines: {start: 40s}
 END
 launch() { # N: the site's own mpirun
-	mpirun.$mpi $over -np "$1" env LD_PRELOAD="$BUILD/lib/libpacx-$mpi.so" "$D/size" : -np 2 "$BUILD/bin/pacxd" </dev/null
+	if mpmd $mpi; then
+		mpirun.$mpi $over -np "$1" env LD_PRELOAD="$BUILD/lib/libpacx-$mpi.so" "$D/size" : -np 2 "$BUILD/bin/pacxd" </dev/null
+	else
+		export PACX_FORM=single
+		mpirun.$mpi $over -np "$(($1 + 2))" env LD_PRELOAD="$BUILD/lib/libpacx-$mpi.so" "$D/size" </dev/null
+	fi
 }
 left_env() { (eval "$("$BUILD/bin/pacxrun" -f "$D/hosts.yml" --site left --env)" && launch 2); }
 left_hostfile() { (export PACX_HOSTFILE="$D/hosts.yml" PACX_SITE=left && launch 2); }

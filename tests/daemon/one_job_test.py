@@ -167,15 +167,15 @@ def standard_error_may_go_elsewhere():
     m = FLAVORS[0]
     more = "--oversubscribe --bind-to none" if m == "openmpi" else ""
     text = "sites:\n"
-    for name, to in ("left", f"2>{TMP}/err"), ("right", "{}"):
-        text += f"  - {{name: {name}, ranks: 1, mpi: {m}, start: 'mpirun.{m} {more} -np 1 {{app}} : -np {{daemons}} {{pacxd}} {to}'}}\n"
+    for name, to in ("left", f"2>{TMP}/err"), ("right", "WHERE"):
+        text += f"  - {{name: {name}, ranks: 1, mpi: {m}, start: 'mpirun.{m} {more} {sites.both(m)} {to}'}}\n"
     path = f"{TMP}/hosts.yml"
     with open(path, "w") as f:
-        f.write(text.replace("{}", ""))
+        f.write(text.replace("WHERE", ""))
     p = run("-f", path, "--", f"{TMP}/prog.{m}")
     assert (p.returncode, p.stderr) == (0, ""), p.stderr
     with open(path, "w") as f:
-        f.write(text.replace("{}", f"2>{TMP}/err2"))
+        f.write(text.replace("WHERE", f"2>{TMP}/err2"))
     failed(run("-f", path, "--", f"{TMP}/prog.{m}"), 3, "PACX_RECORDS=no")
     p = run("-f", path, "--", f"{TMP}/prog.{m}", PACX_RECORDS="no")
     assert (p.returncode, p.stderr) == (0, ""), p.stderr
@@ -194,7 +194,7 @@ def ranks_whose_death_the_launcher_is_told_to_ignore_are_named():
     for m in FLAVORS:
         with open(f"{TMP}/hosts.yml", "w") as f:
             f.write(f"sites:\n  - {{name: left, ranks: 1, mpi: {FLAVORS[0]}}}\n  - {{name: right, ranks: 2, mpi: {m}, start: "
-                    f"'mpirun.{m} {ignore[m]} -np {{ranks}} {{app}} : -np {{daemons}} {{pacxd}}'}}\ndeadlines: {{start: {LONG}}}\n")
+                    f"'mpirun.{m} {ignore[m]} {sites.both(m)}'}}\ndeadlines: {{start: {LONG}}}\n")
         for how in "exit7", "exit_group":
             failed(run("-f", f"{TMP}/hosts.yml", "--", PROG, how, "2"), None, "rank 2 (process ", ") has ended without MPI_Finalize")
 

@@ -17,6 +17,8 @@ import tempfile
 import time
 import uuid
 
+from sites import mpmd
+
 BUILD = os.path.abspath(os.environ.get("PACX_BUILD", "build"))
 PACXRUN = BUILD + "/bin/pacxrun"
 LABEL = BUILD + "/lib/pacx/pacxlabel"
@@ -333,7 +335,8 @@ def odd_arguments_get_through_real_launchers():
         if subprocess.run(["sh", "-c", f"command -v {mpirun.split()[0]}"], capture_output=True).returncode:
             continue
         os.environ.update(env)
-        job = Job([f"{mpirun} -np 1 {{app}} : -np 2 true"], program=[sys.executable, "-c", show, *words],
+        both = "-np 1 {app} : -np 2 true" if mpmd(mpirun.split()[0].split(".")[1]) else "-np 1 {app}"
+        job = Job([f"{mpirun} {both}"], program=[sys.executable, "-c", show, *words],
                   keys=", env: {LD_PRELOAD: ''}").end()
         equal((job.p.returncode, job.out), (0, f"{words!r}\n"), mpirun + job.err)
 

@@ -106,7 +106,7 @@ def environment(**more):
 
 def remote(m):
     opt = "--oversubscribe --bind-to none " if m == "openmpi" else ""
-    return f"ssh host mpirun.{m} {opt}-np {{ranks}} {{app}} : -np {{daemons}} {{pacxd}}"
+    return f"ssh host mpirun.{m} {opt}{sites.both(m)}"
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 A Job holds one port per site (bound, not listening, as pacxrun does), starts each site's native job with
 tests/daemon/client as application and pacxd beside it, and kills everything it started when it is left.
 """
+import functools
 import os
 import shutil
 import signal
@@ -20,6 +21,19 @@ DEADLINE = 60
 def flavors():
     return [f for f in ("openmpi", "mpich")
             if shutil.which("mpirun." + f) and os.path.exists(f"{BUILD}/lib/pacx/pacxd-{f}")]
+
+
+@functools.lru_cache
+def mpmd(flavor):
+    """Can the launcher start two programs as one job? That of Open MPI 5.0.7 dies of it."""
+    more = ["--oversubscribe", "--allow-run-as-root"] if flavor == "openmpi" else []
+    p = subprocess.run([f"mpirun.{flavor}", *more, "-np", "1", "true", ":", "-np", "1", "true"], stdin=subprocess.DEVNULL, capture_output=True)
+    return p.returncode >= 0 and p.returncode < 128
+
+
+def both(flavor):
+    """Ranks and daemons in a start command of the user's, behind mpirun: in two programs, or in one where the launcher cannot."""
+    return "-np {ranks} {app} : -np {daemons} {pacxd}" if mpmd(flavor) else "-np {procs} {app}"
 
 
 def programs(folder, source):
@@ -73,16 +87,21 @@ class Job:
     def start(self, i, *args, **env):
         """Start site i with the client in the mode args."""
         m = self.mpi[i]
-        e = dict(os.environ, PACX_PLAN=self.plan(), PACX_SITE=self.names[i], PACX_JOB=self.job, PACX_FORM="mpmd", PACX_KEY=self.key,
+        e = dict(os.environ, PACX_PLAN=self.plan(), PACX_SITE=self.names[i], PACX_JOB=self.job, PACX_KEY=self.key,
+                 PACX_FORM="mpmd" if mpmd(m) else "single", PACX_MPI=m,
                  PACX_DAEMONS="first" if self.first else "last", PACX_GATEWAYS="1", OMPI_ALLOW_RUN_AS_ROOT="1",
                  OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
         e.update(self.extra)
         e.update({k: str(v) for k, v in env.items()})
         opt = ["--oversubscribe", "--bind-to", "none"] if m == "openmpi" else []
-        app = ["-np", str(self.ranks), client(m), *map(str, args)]
-        daemons = ["-np", "2", f"{BUILD}/lib/pacx/pacxd-{m}"]
-        one, two = (daemons, app) if self.first else (app, daemons)
-        cmd = [f"mpirun.{m}", *opt, *one, ":", *two]
+        app = [client(m), *map(str, args)]
+        if mpmd(m):
+            one, two = ["-np", str(self.ranks), *app], ["-np", "2", f"{BUILD}/lib/pacx/pacxd-{m}"]
+            if self.first:
+                one, two = two, one
+            cmd = [f"mpirun.{m}", *opt, *one, ":", *two]
+        else:
+            cmd = [f"mpirun.{m}", *opt, "-np", str(self.ranks + 2), f"{BUILD}/lib/pacx/pacxrank", *app]
         out = open(f"{self.tmp}/{i}.{len(self.procs)}.log", "w+b")
         p = subprocess.Popen(cmd, env=e, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
                              start_new_session=True)

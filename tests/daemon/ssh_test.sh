@@ -4,6 +4,7 @@
 set -u
 export PACX_RECORDS=no # most of what is started here is no MPI program
 BUILD=$(cd "${PACX_BUILD:-build}" && pwd) || exit 1
+. tests/daemon/lines.sh
 [ "$(id -u)" = 0 ] || { echo "needs root to run an sshd for another user"; exit 77; }
 [ -x /usr/sbin/sshd ] && command -v ssh >/dev/null || { echo "no sshd"; exit 77; }
 D=$(mktemp -d /tmp/pacx-ssh-XXXXXX)
@@ -140,7 +141,7 @@ for mpi in openmpi mpich; do
 	[ $mpi = openmpi ] && over="--oversubscribe --bind-to none"
 	cat >"$D/hosts.yml" <<END
 sites:
-  - {name: a, host: 127.0.0.1, port: $P1, ranks: 2, mpi: $mpi, start: "$SSH $USER_MADE@127.0.0.1 {guard} mpirun.$mpi $over -np {ranks} {app} : -np {daemons} {pacxd}"}
+  - {name: a, host: 127.0.0.1, port: $P1, ranks: 2, mpi: $mpi, start: "$SSH $USER_MADE@127.0.0.1 {guard} mpirun.$mpi $over $(both $mpi)"}
   - {name: b, host: 127.0.0.1, port: $P2, ranks: 1, mpi: $mpi, start: "$SSH $USER_MADE@127.0.0.1 'cd / && mpirun.$mpi $over -np {procs} {app}'"}
 deadlines: {start: 40s}
 END
@@ -189,8 +190,8 @@ for mpi in openmpi mpich; do
 	mpicc.$mpi -o "$D/signalled.$mpi" "$D/signalled.c" || failed=1
 	cat >"$D/hosts.yml" <<END
 sites:
-  - {name: left, host: 127.0.0.1, port: $P1, ranks: 2, mpi: $mpi, start: "$SSH $USER_MADE@127.0.0.1 {key} {guard} mpirun.$mpi $over -np 2 {app} : -np 2 {pacxd}"}
-  - {name: right, host: 127.0.0.1, port: $P2, ranks: 1, mpi: $mpi, start: "true && $SSH $USER_MADE@127.0.0.1 'cd / && {key} {guard} mpirun.$mpi $over -np 1 {app} : -np 2 {pacxd}'"}
+  - {name: left, host: 127.0.0.1, port: $P1, ranks: 2, mpi: $mpi, start: "$SSH $USER_MADE@127.0.0.1 {key} {guard} mpirun.$mpi $over $(both $mpi)"}
+  - {name: right, host: 127.0.0.1, port: $P2, ranks: 1, mpi: $mpi, start: "true && $SSH $USER_MADE@127.0.0.1 'cd / && {key} {guard} mpirun.$mpi $over $(both $mpi)'"}
 END
 	env -u PACX_RECORDS timeout 100 "$BUILD/bin/pacxrun" -f "$D/hosts.yml" -- "$D/signalled.$mpi" </dev/null >"$D/out" 2>"$D/err" &
 	pacxrun=$!

@@ -63,7 +63,7 @@ def own_command(mpi, *options):
     """The same job, whose first site is started by a command of the user's: no FIFO leads to its rank 0."""
     more = "--oversubscribe" if mpi == "openmpi" else ""
     with open(f"{TMP}/own.yml", "w", encoding="utf-8") as f:
-        f.write(f"sites:\n  - {{name: left, ranks: 1, mpi: {mpi}, start: 'exec mpirun.{mpi} {more} -np {{ranks}} {{app}} : -np {{daemons}} {{pacxd}}'}}\n"
+        f.write(f"sites:\n  - {{name: left, ranks: 1, mpi: {mpi}, start: 'exec mpirun.{mpi} {more} {sites.both(mpi)}'}}\n"
                 f"  - {{name: right, ranks: 1, mpi: {mpi}}}\n")
     return [f"{BUILD}/bin/pacxrun", "-f", f"{TMP}/own.yml", *options, "--", f"{TMP}/prog.{mpi}"]
 

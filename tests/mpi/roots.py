@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """roots.py: the MPI test programs in worlds whose sites have different versions of MPI; speaks the protocol of tests/run.
 
-usage: tests/mpi/roots.py [--roots DIR] [--build DIR] [--only WORLD] [PROGRAM...]
+usage: tests/mpi/roots.py [--roots DIR] [--build DIR] [--only WORLD] [--ranks 2+1] [PROGRAM...]
 
 The sites are private roots of Debian's releases on this machine (scripts/mpi_roots; made below DIR, build/roots, when they
-are not there). PACX is built in each, and the start command of a site enters its root. A world is "flavour@suite+flavour@suite+...".
+are not there). PACX is built in each, and the start command of a site enters its root. A world is "flavour@suite+flavour@suite+...";
+the flavours openmpi-abi and mpich-abi are programs of the standard ABI of MPI-5 over those vendors. Without names all programs are run, and
+LAMMPS where the world is one of LAMMPS.
 """
 import argparse
+import functools
 import os
 import re
 import socket
@@ -18,8 +21,11 @@ sys.dont_write_bytecode = True
 import matrix  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+LIBS = "/usr/lib/x86_64-linux-gnu"
 SUITES = ("bookworm", "trixie", "sid")
-WORLDS = ["openmpi@bookworm+openmpi@trixie+openmpi@sid", "mpich@bookworm+mpich@trixie+mpich@sid", "mpich@sid+openmpi@trixie+mpich@bookworm"]
+WORLDS = ["openmpi@bookworm+openmpi@trixie+openmpi@sid", "mpich@bookworm+mpich@trixie+mpich@sid", "mpich@sid+openmpi@trixie+mpich@bookworm",
+          "openmpi-abi@sid+mpich-abi@sid", "openmpi-abi@sid+openmpi-abi@sid", "mpich-abi@sid+mpich-abi@sid"]
+LAMMPS = {"openmpi@bookworm+openmpi@trixie"}  # Debian builds it with Open MPI only
 # What a vendor's version cannot do by itself, with one site.
 BROKEN = {("openmpi-4.1.4", "rma_cas"): "Open MPI 4.1.4 crashes in MPI_Compare_and_swap over shared memory"}
 
@@ -28,42 +34,112 @@ def enter(roots, suite, *command, **kw):
     return subprocess.run([f"{ROOT}/scripts/mpi_roots", "enter", f"{roots}/{suite}", *command], **kw)
 
 
-def prepare(roots, suite, names):
+def site_of(text):
+    """(flavour, vendor, suite) of a site: ("openmpi-abi", "openmpi", "sid")."""
+    flavour, suite = text.split("@")
+    return flavour, flavour.removesuffix("-abi"), suite
+
+
+def abi_tools(roots, suite):
+    """Debian has both vendors' libraries of the standard ABI, but no compiler command that works: Open MPI's is its wrapper under another
+    name. Which of the two libraries libmpi_abi.so.1 is, the directory abi-VENDOR says."""
+    built = f"{ROOT}/build/in-{suite}"
+    for vendor in "openmpi", "mpich":
+        library = f"{LIBS}/libmpi_abi_{vendor}.so.1.0.0"
+        if not os.path.exists(f"{roots}/{suite}{library}"):
+            return False
+        os.makedirs(f"{built}/abi-{vendor}", exist_ok=True)
+        link(library, f"{built}/abi-{vendor}/libmpi_abi.so.1")
+    os.makedirs(f"{built}/abi-cc", exist_ok=True)
+    link("/usr/bin/opal_wrapper", f"{built}/abi-cc/mpicc_abi")
+    return True
+
+
+def link(to, path):
+    if not os.path.islink(path):
+        os.symlink(to, path)
+
+
+@functools.lru_cache
+def prepare(roots, suite, names, abi):
     """Make a root and build PACX in it, with these programs or all. None, or why there is none."""
     os.makedirs(roots, exist_ok=True)
     made = subprocess.run([f"{ROOT}/scripts/mpi_roots", "make", roots, suite], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if made.returncode:
         return (made.stdout.strip() or "no root").splitlines()[-1]
-    programs = [f"build/in-{suite}/{f}/tests/{n}" for n in names for f in ("openmpi", "mpich")] or ["mpi-tests"]
-    built = enter(roots, suite, "make", "-C", "/pacx", "-j", str(os.cpu_count()), f"B=build/in-{suite}", "all", *programs,
-                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    if not abi_tools(roots, suite) and abi:
+        return f"{suite} has no libraries of the standard ABI of both vendors"
+    flavours = ["openmpi", "mpich"] + ["abi"] * abi
+    programs = [f"build/in-{suite}/{f}/tests/{n}" for n in names for f in flavours if f != "abi" or not n.startswith("f_")] or ["mpi-tests"]
+    built = enter(roots, suite, "env", f"PATH=/pacx/build/in-{suite}/abi-cc:/usr/sbin:/usr/bin:/sbin:/bin", "make", "-C", "/pacx", "-j", str(os.cpu_count()), f"B=build/in-{suite}",
+                  "all", *programs, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     if built.returncode:
         raise SystemExit(f"PACX cannot be built in {suite}:\n" + "\n".join(built.stdout.splitlines()[-30:]))
     return None
 
 
-def identity(suite, flavour):
-    with open(f"{ROOT}/build/in-{suite}/lib/pacx/{flavour}.mpi") as f:
+def identity(site):
+    flavour, vendor, suite = site_of(site)
+    with open(f"{ROOT}/build/in-{suite}/lib/pacx/{vendor}.mpi") as f:
         return re.search(r"^identity: (.*)$", f.read(), re.M)[1]
 
 
-def hostfile(roots, world, name, folder):
-    """One rank per site, two at the first."""
+def launch(roots, site):
+    """How a site's launcher is called in its root."""
+    flavour, vendor, suite = site_of(site)
+    more = " --oversubscribe --bind-to none --allow-run-as-root" if vendor == "openmpi" else ""
+    libs = f"env LD_LIBRARY_PATH=/pacx/build/in-{suite}/abi-{vendor} " if flavour != vendor else ""
+    return f"{ROOT}/scripts/mpi_roots enter {roots}/{suite} {libs}mpirun.{vendor}{more}"
+
+
+def hostfile(roots, world, ranks, exe, folder):
+    """exe(flavour, suite): the program of a site."""
     held, lines = [], ["sites:"]
     for i, site in enumerate(world.split("+")):
-        flavour, suite = site.split("@")
+        flavour, vendor, suite = site_of(site)
         s = socket.socket()
         s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         s.bind(("127.0.0.1", 0))
         held.append(s)
         # The launcher of Open MPI 5.0.7 dies of two programs in one line: one program, of whose ranks some become daemons.
-        more = "--oversubscribe --bind-to none --allow-run-as-root " if flavour == "openmpi" else ""
-        lines.append(f"  - {{name: s{i}, host: 127.0.0.1, port: {s.getsockname()[1]}, ranks: {2 if i == 0 else 1}, mpi: {flavour}, "
-                     f"prefix: /pacx/build/in-{suite}, exe: /pacx/build/in-{suite}/{flavour}/tests/{name}, "
-                     f"start: '{ROOT}/scripts/mpi_roots enter {roots}/{suite} mpirun.{flavour} {more}-np {{procs}} {{app}}'}}")
+        lines.append(f"  - {{name: s{i}, host: 127.0.0.1, port: {s.getsockname()[1]}, ranks: {ranks[i]}, mpi: {flavour}, "
+                     f"prefix: /pacx/build/in-{suite}, exe: {exe(flavour, suite)}, "
+                     f"start: '{launch(roots, site)} -np {{procs}} {{app}}'}}")
     with open(f"{folder}/hosts.yml", "w") as f:
         f.write("\n".join(lines) + "\n")
     return held
+
+
+def program(name):
+    return lambda flavour, suite: f"/pacx/build/in-{suite}/{'abi' if flavour.endswith('-abi') else flavour}/tests/{name}"
+
+
+def lammps(args, roots, world):
+    """The melt of the demo over the world, and plainly in the root of each site: the same thermo table (tests/apps/thermo.py)."""
+    sites = world.split("+")
+    for _, _, suite in map(site_of, sites):
+        if not os.path.exists(f"{roots}/{suite}/usr/bin/lmp"):
+            got = enter(roots, suite, "env", "DEBIAN_FRONTEND=noninteractive", "sh", "-c", "apt-get update -q && apt-get install -y -q --no-install-recommends lammps",
+                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+            if got.returncode:
+                return None, f"LAMMPS cannot be installed in {suite}", 0
+    with tempfile.TemporaryDirectory(prefix="pacx-roots-") as folder:
+        plain = []
+        for i, site in enumerate(sites):
+            run = subprocess.run([*launch(roots, site).split(), "-np", "4", "lmp", "-in", "/pacx/tests/apps/in.melt", "-log", "none"],
+                                 stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=args.deadline)
+            plain.append(f"{folder}/plain{i}")
+            with open(plain[-1], "w") as f:
+                f.write(run.stdout)
+        held = hostfile(roots, world, [2] * len(sites), lambda *_: "lmp", folder)
+        p = subprocess.run([f"{args.build}/bin/pacxrun", "-f", f"{folder}/hosts.yml", "--", "lmp", "-in", "/pacx/tests/apps/in.melt", "-log", "none"],
+                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=args.deadline)
+        for s in held:
+            s.close()
+        with open(f"{folder}/coupled", "w") as f:
+            f.write(p.stdout)
+        same = subprocess.run([f"{ROOT}/tests/apps/thermo.py", *plain, f"{folder}/coupled"], capture_output=True, text=True)
+        return p.returncode == 0 and same.returncode == 0, p.stdout + p.stderr + same.stdout + same.stderr, 0
 
 
 def main():
@@ -71,30 +147,39 @@ def main():
     parser.add_argument("--roots", default=f"{ROOT}/build/roots")
     parser.add_argument("--build", default=f"{ROOT}/build")
     parser.add_argument("--only", action="append", help="world (may be repeated)")
+    parser.add_argument("--ranks", default="2+1+1", help="of each site (2+1+1)")
     parser.add_argument("--deadline", type=float, default=90)
-    parser.add_argument("names", nargs="*")
+    parser.add_argument("names", nargs="*", help="lammps: LAMMPS")
     args = parser.parse_args()
-    worlds = args.only or WORLDS
-    wanted = [s for s in SUITES if any(f"@{s}" in w for w in worlds)]
-    missing = {s: why for s in wanted for why in [prepare(os.path.abspath(args.roots), s, args.names)] if why}
-    names = args.names or matrix.programs(args.build)[1]
-    print(f"1..{len(worlds) * len(names)}")
+    roots, ranks = os.path.abspath(args.roots), args.ranks.split("+")
+    worlds = args.only or WORLDS + sorted(LAMMPS)
+    all_names = args.names or matrix.programs(args.build)[1] + ["lammps"]
+    runs = [(w, n) for w in worlds for n in all_names
+            if (n == "lammps") == (w in LAMMPS) or args.names and n != "lammps"]
+    wanted = {s: any(w.endswith("-abi") for x, n in runs for w, _, t in map(site_of, x.split("+")) if t == s)
+              for s in SUITES if any(f"@{s}" in w for w, _ in runs)}
+    mine = tuple(n for n in args.names if n != "lammps")
+    missing = {s: why for s, abi in wanted.items() for why in [prepare(roots, s, mine, abi)] if why}
+    print(f"1..{len(runs)}")
     failed = 0
-    for world in worlds:
-        absent = [missing[s] for s in missing if f"@{s}" in world]
-        for name in names:
-            broken = [] if absent else [BROKEN[k] for site in world.split("+")
-                                        for k in [(identity(*reversed(site.split("@"))), name)] if k in BROKEN and world.count("@") == 1]
-            label = f"{name}@{world.replace('@', '-')}"
-            if absent or broken:
-                print(f"skip {label}: {(absent or broken)[0]}", flush=True)
-                continue
-            with tempfile.TemporaryDirectory(prefix="pacx-roots-") as folder:
-                held = hostfile(os.path.abspath(args.roots), world, name, folder)
-                good, text, seconds = matrix.verdict_of([f"{args.build}/bin/pacxrun", "-f", f"{folder}/hosts.yml"], None, args.deadline, name in matrix.SAYS)
-                for s in held:
-                    s.close()
-            failed += matrix.report(label, good, text, seconds)
+    for world, name in runs:
+        sites = world.split("+")
+        label = f"{name}@{world.replace('@', '-')}"
+        why = [missing[s] for s in missing if f"@{s}" in world] or \
+            ["the standard ABI has no Fortran" for _ in [0] if "-abi@" in world and name.startswith("f_")] or \
+            [BROKEN[identity(s), name] for s in sites if len(sites) == 1 and (identity(s), name) in BROKEN]
+        if why:
+            print(f"skip {label}: {why[0]}", flush=True)
+            continue
+        if name == "lammps":
+            failed += matrix.report(label, *lammps(args, roots, world))
+            continue
+        with tempfile.TemporaryDirectory(prefix="pacx-roots-") as folder:
+            held = hostfile(roots, world, ranks, program(name), folder)
+            good, text, seconds = matrix.verdict_of([f"{args.build}/bin/pacxrun", "-f", f"{folder}/hosts.yml"], None, args.deadline, name in matrix.SAYS)
+            for s in held:
+                s.close()
+        failed += matrix.report(label, good, text, seconds)
     return 1 if failed else 0
 
 
