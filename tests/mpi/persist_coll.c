@@ -4,7 +4,7 @@
  */
 #include "check.h"
 
-#if MPI_VERSION >= 4
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
 #define P(name) MPI_##name
 #else
 #include <mpi-ext.h>
