@@ -127,7 +127,7 @@ def read_api(path=API):
             raise SystemExit(f"{path}:{no}: class {cls!r} is none of native, call, own, refused")
         if name in api:
             raise SystemExit(f"{path}:{no}: {name} has a second row")
-        bad = set(filter(None, opts.split(","))) - {"any", "nolock", "before", "both", "meet", "win", "either", "inter", "later"}
+        bad = set(filter(None, opts.split(","))) - {"any", "nolock", "before", "both", "meet", "win", "hook", "either", "inter", "later"}
         if bad:
             raise SystemExit(f"{path}:{no}: unknown option {' '.join(sorted(bad))}")
         api[name] = (cls, set(filter(None, opts.split(","))))
@@ -349,7 +349,10 @@ def trampoline(f, funcs, cls, opts):
         else:
             find = [f"px_comm_find(PX_MAP({p.name}))" for p in comms]
             b = [f"struct px_comm *c = {find[0]};", "", f"if (!c && {comms[0].name} != MPI_COMM_NULL)", f"\tc = {find[1]};", "if (PX_LIKELY(!c))"]
-        if "meet" in opts and len(comms) == 1:
+        if "hook" in opts:  # nonblocking collectives do not match the blocking ones of processes that PACX does not know
+            b[-1:] = ["if (PX_LIKELY(!c)) {", "\tif (!px_must_meet())", f"\t\treturn {native_call(f)};", "}", *null_outputs(f),
+                      f'return px_unsupported(c, "{symbol_name(f.name)}", c ? "{reason(f.name)}" : "not with PACX_PROGRESS=poll");']
+        elif "meet" in opts and len(comms) == 1:
             b[-1:] = ["if (PX_LIKELY(!c)) {", f"\tint rc = meet({comms[0].name}, native);", "",
                       f"\treturn rc != MPI_SUCCESS ? rc : {native_call(f)};", "}",
                   *null_outputs(f), f'return px_unsupported(c, "{symbol_name(f.name)}", "{reason(f.name)}");']

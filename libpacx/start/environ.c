@@ -56,6 +56,12 @@ bool px_environ_is_daemon(void)
 	return e->first ? e->rank < e->daemons : e->rank >= e->size - e->daemons;
 }
 
+/* Has MPI_Comm_spawn of a rank started this process? Then it is in a world of its own, whatever it has inherited. */
+static bool spawned(void)
+{
+	return getenv("OMPI_PARENT_PORT") || is("PMI_SPAWNED", "1");
+}
+
 void px_environ_read(void)
 {
 	static bool done;
@@ -65,7 +71,7 @@ void px_environ_read(void)
 		return;
 	done = true;
 	e->site = copy("PACX_SITE");
-	px_active = e->site != NULL;
+	px_active = e->site && !spawned();
 	if (!px_active)
 		return;
 	e->single = is("PACX_FORM", "single");

@@ -21,11 +21,11 @@ CONFIGS = ["4:openmpi", "4:mpich", "3+3:openmpi+mpich", "3+2:mpich+openmpi", "2+
 # What the ways of making progress differ in.
 PROGRESS = {"collectives", "comms", "icollectives", "inter", "inter_coll", "pending", "ports", "progress", "p2p_any", "requests", "rma_sync", "storm", "threads", "threads_make"}
 # Programs with arguments of their own, or that end on purpose with another status, have their own tests.
-SEPARATE = {"abort", "fatal", "files_local", "programs", "stdin_rank0"}
+SEPARATE = {"abort", "fatal", "files_local", "programs", "spawn", "stdin_rank0"}
 # What PACX says, and what a vendor says of requests that are left at the end. (MPICH 4.0 also says that it has leaked objects of yaksa, its
 # datatypes: it forgets them when a receive is cancelled, natively, too.)
 OURS = re.compile(r"^(?:pacx(?:run|d|ctl|rank|label)?(?:\[|:).*|.*freeing inactive.*)$", re.M)
-SAYS = {"refused"}  # in which each call is one that PACX refuses with a word
+SAYS = {"refused", "spawn"}  # in which each call is one that PACX refuses with a word
 # What the vendor itself cannot do, where all ranks are at one site.
 BROKEN = {("4:openmpi", "rma_cas"): "Open MPI 4.1.4 crashes in MPI_Compare_and_swap over shared memory",
           ("4:mpich", "persist_coll"): "MPICH 4.0.2's own persistent gather and scatter move wrong data, and it crashes with 4 ranks",
