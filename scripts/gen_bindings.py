@@ -193,6 +193,8 @@ def body(f, opts, prefix="px_"):
             p = Param("const MPI_Request " + p.name + p.array)  # MPICH 4.2 has it without
         if f.name.startswith("Request_get_status_") and p.name == "array_of_statuses":
             p = Param("MPI_Status *array_of_statuses")
+        if f.name == "Pready_list" and p.array:
+            p = Param("const int " + p.name + p.array)  # likewise
         if p.type == "MPI_Comm" and not p.array and "any" not in opts:
             out.append("struct px_comm *c")
         elif p.type == "MPI_File" and not p.array:

@@ -86,6 +86,10 @@ static void comm_end(struct px_comm *c)
 	px_channel_ctx_del(c->ctx);
 	px_channel_ctx_del(c->ctx | 1);
 	px_channel_drain(&c->p2p);
+	if (c->parted) {
+		px_channel_ctx_del(c->ctx | 3);
+		px_channel_drain(&c->parts);
+	}
 	px_comm_remove(native);
 	px_comm_release(c);
 	if (all)

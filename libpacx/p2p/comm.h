@@ -32,6 +32,8 @@ struct px_comm {
 	double accuracy;        /* pacx_set_accuracy: 0 = exact */
 	bool blocked;           /* px_ranks.blocked */
 	struct px_match p2p, coll;
+	struct px_match parts; /* partitioned messages, of ctx | 3; from the first of them on (parted) */
+	bool parted;
 	uint32_t seq;              /* collectives called so far */
 	uint32_t dups, dups_done;  /* nonblocking native duplications called, and complete, so far */
 	struct px_comm *next_dead; /* see px_comm_sweep */
