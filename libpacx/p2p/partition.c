@@ -97,7 +97,7 @@ static int leave(struct px_comm *c, struct px_req *q, const void *buf, MPI_Count
 	px_req_init(q, c);
 	px_req_args(q, buf, count, t, dst, tag);
 	q->kind = PX_SEND;
-	return px_channel_send(q, c->ctx | 3, c->grank[dst], 0);
+	return px_channel_send(q, c->ctx | 3, px_grank(c, dst), 0);
 }
 
 static void ended(struct px_req *r)
@@ -294,7 +294,7 @@ static int notify(struct px_req *r)
 	px_req_args(q, notice, sizeof notice, MPI_BYTE, r->peer, r->tag);
 	q->kind = PX_SEND;
 	q->mode = PX_BUFFERED;
-	rc = px_channel_send(q, r->c->ctx | 3, r->c->grank[r->peer], 0);
+	rc = px_channel_send(q, r->c->ctx | 3, px_grank(r->c, r->peer), 0);
 	if (rc == MPI_SUCCESS)
 		px_req_detach(q);
 	else
