@@ -216,6 +216,11 @@ $(B)/bench/codec: $(B)/obj/plain/tests/bench/codec.o $(call plain,daemon/link/co
 $(B)/bench/scale: $(call vendored,tests/bench/scale.c $(filter-out libpacx/start/% libpacx/fortran/%,$(LIB)) $(USES_link),$(V1)) $(FLOORS)
 	@mkdir -p $(@D)
 	$(Q)$(call mpicc,$(V1)) $(SANFLAGS) -o $@ $^ $(YAML) $(CODECS) $(UV) -ldl -lm -pthread
+
+$(B)/bench/convert: $(B)/obj/plain/tests/bench/convert.o $(call plain,$(BASE) $(WIRE))
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(SANFLAGS) -o $@ $^ -lm
+
 $(B)/bench/predict: $(B)/obj/plain/tests/bench/predict.o $(call plain,$(USES_predict) $(BASE))
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(CODECS) -lm -pthread
@@ -257,8 +262,9 @@ check-unlike: all
 check-long: check-build
 	@PACX_BUILD=$(B) tests/run $(LONG_ITEMS)
 
-bench: all $(BENCHES) $(B)/bench/rawtcp
+bench: all $(BENCHES) $(B)/bench/rawtcp $(B)/bench/convert
 	@tests/bench/bench.py --build $(B)
+	@$(B)/bench/convert
 
 PART =
 bench-link: all $(LINK_BENCHES) $(B)/bench/rawtcp $(B)/bench/rawlink $(LAB)
