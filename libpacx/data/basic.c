@@ -131,6 +131,8 @@ static unsigned align_of(enum px_atom a, const struct px_repr *r)
 {
 	size_t size = px_atom_size(a, r);
 
+	if (r->align_long_long == 1)
+		return 1; /* a file: no gaps at all */
 	if (a == PX_ATOM_DOUBLE)
 		return r->align_double;
 	if (a == PX_ATOM_LDOUBLE || (a == PX_ATOM_REAL16 && r->align_long_double == 8))
@@ -143,11 +145,32 @@ static MPI_Count round_up(MPI_Count n, unsigned align)
 	return (n + align - 1) / align * align;
 }
 
+int px_basic_parts(uint32_t code, const struct px_repr *as, MPI_Count size[2], MPI_Count at[2])
+{
+	struct px_repr here;
+	enum px_atom b;
+
+	if (code == 0 || code >= sizeof atoms / sizeof atoms[0])
+		return 0;
+	if (!as) {
+		px_repr_native(&here);
+		as = &here;
+	}
+	b = atoms[code][1];
+	size[0] = (MPI_Count)px_atom_size(atoms[code][0], as);
+	at[0] = 0;
+	if (b == PX_ATOM_COUNT)
+		return 1;
+	size[1] = (MPI_Count)px_atom_size(b, as);
+	at[1] = round_up(size[0], align_of(b, as));
+	return 2;
+}
+
 bool px_basic_shape(
 	uint32_t code, const struct px_repr *as, MPI_Count *extent, MPI_Count *true_extent, unsigned *align)
 {
-	enum px_atom a, b;
-	unsigned second;
+	MPI_Count size[2], at[2];
+	int n;
 
 	if (!as) {
 		const struct px_type *p = px_type_get(px_basic(code));
@@ -157,17 +180,13 @@ bool px_basic_shape(
 		*align = 1; /* the vendor knows what it is for */
 		return p != NULL;
 	}
-	if (code == 0 || code >= sizeof atoms / sizeof atoms[0])
+	n = px_basic_parts(code, as, size, at);
+	if (n == 0)
 		return false;
-	a = atoms[code][0];
-	b = atoms[code][1];
-	*extent = *true_extent = (MPI_Count)px_atom_size(a, as);
-	*align = align_of(a, as);
-	if (b == PX_ATOM_COUNT)
-		return true;
-	second = align_of(b, as);
-	*true_extent = round_up(*extent, second) + (MPI_Count)px_atom_size(b, as);
-	*align = *align > second ? *align : second;
+	*align = align_of(atoms[code][0], as);
+	if (n == 2 && align_of(atoms[code][1], as) > *align)
+		*align = align_of(atoms[code][1], as);
+	*true_extent = at[n - 1] + size[n - 1];
 	*extent = round_up(*true_extent, *align);
 	return true;
 }

@@ -20,6 +20,8 @@ uint32_t px_basic_code(MPI_Datatype t, MPI_Count *bytes);
 /* px_basic_shape: how much memory a basic type takes and touches on a machine (NULL: this one). False: there is no such type. */
 bool px_basic_shape(
 	uint32_t code, const struct px_repr *as, MPI_Count *extent, MPI_Count *true_extent, unsigned *align);
+/* px_basic_parts: what it consists of there: one number, or two, of size[] bytes at offsets at[]. Returns how many; 0: there is no such type. */
+int px_basic_parts(uint32_t code, const struct px_repr *as, MPI_Count size[2], MPI_Count at[2]);
 /* px_signature_add: n more of a basic type at the end of s. PX_OK, PX_ENOMEM, or PX_EINVAL: there is no such type. */
 int px_signature_add(struct px_sig *s, uint32_t code, uint64_t n);
 

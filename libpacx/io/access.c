@@ -1,7 +1,7 @@
 /* access.c: the data access functions of a file that spans sites: 34 of them, all of which say the same few things (struct access).
  *
  * Design: a shared or ordered access becomes one at an explicit offset as soon as it knows its place. Then the data is moved by
- * the native MPI, or by carry.c for ranks that are not at the site of the file. Split collectives are carried out by their
+ * the native MPI, or by carry.c for ranks that are not at the site of the file, and for views whose data is converted. Split collectives are carried out by their
  * beginning (MPI standard 13.4.5 allows it).
  */
 #include <stdlib.h>
@@ -13,8 +13,10 @@
 #include "datatype.h"
 #include "file.h"
 #include "lock.h"
+#include "rep.h"
 #include "request.h"
 #include "service.h"
+#include "typemap.h"
 #include "vendor.h"
 
 enum where { AT, OWN, SHARED, ORDERED };
@@ -110,18 +112,23 @@ static int atomic_access(struct px_file *f, const struct access *a, MPI_Status *
 	return MPI_SUCCESS;
 }
 
-static int far_access(struct px_file *f, const struct access *a, MPI_Status *st, MPI_Request *req)
+/* What an access takes in the file. */
+static MPI_Count file_bytes(const struct px_file *f, const struct access *a)
 {
-	const struct px_type *p = px_type_get(a->type);
+	return a->count * px_rep_size(f->rep, a->type);
+}
+
+static int our_access(struct px_file *f, const struct access *a, MPI_Status *st, MPI_Request *req)
+{
 	MPI_Offset at = a->where == AT ? a->off : f->at;
-	MPI_Count moved = p ? a->count * p->size : 0;
+	MPI_Count moved = file_bytes(f, a);
 	int rc;
 
 	if (a->where == OWN && req)
 		f->at += moved / f->etype;
 	rc = px_carry(f, a->write, at * f->etype, a->buf, a->count, a->type, st, req, &moved);
 	if (a->where == OWN && !req && rc == MPI_SUCCESS)
-		f->at += moved / f->etype;
+		f->at += px_rep_bytes(f->rep, a->type, moved) / f->etype;
 	return rc;
 }
 
@@ -143,8 +150,10 @@ static int check(const struct px_file *f, const struct access *a, MPI_Offset *et
 		return MPI_ERR_ACCESS;
 	if (f->amode & MPI_MODE_SEQUENTIAL && !shared)
 		return MPI_ERR_UNSUPPORTED_OPERATION;
-	*etypes = f->etype > 0 ? a->count * p->size / f->etype : 0;
-	return f->etype > 0 && a->count * p->size % f->etype != 0 ? MPI_ERR_IO : MPI_SUCCESS;
+	if (f->rep && !px_signature_get(a->type))
+		return MPI_ERR_TYPE; /* basic types that only this vendor knows */
+	*etypes = f->etype > 0 ? file_bytes(f, a) / f->etype : 0;
+	return f->etype > 0 && file_bytes(f, a) % f->etype != 0 ? MPI_ERR_IO : MPI_SUCCESS;
 }
 
 /* Where an ordered access begins: behind those of the lower ranks. Collective. MPI error code, not raised. */
@@ -189,8 +198,8 @@ static int access_file(struct px_file *f, struct access a, MPI_Status *st, MPI_R
 		return px_file_raise(f, rc);
 	if (a.where == SHARED || a.where == ORDERED)
 		a.where = AT;
-	if (f->far)
-		return far_access(f, &a, st, req);
+	if (px_file_ours(f))
+		return our_access(f, &a, st, req);
 	if (f->atomic)
 		return atomic_access(f, &a, st, req);
 	return req ? native_nonblocking(f, &a, req) : native_blocking(f, &a, st);
@@ -305,12 +314,11 @@ SPLIT(write_ordered, const, PX_SPLIT_ORDERED, true, true, ORDERED, 0)
 /* Data of this rank's view before the end of the file, in etypes, rounded up. MPI error code, not raised. */
 static int end_of_file(struct px_file *f, MPI_Offset *etypes)
 {
-	MPI_Offset here;
-	int64_t size;
+	MPI_Offset here, size;
 	int rc;
 
-	if (f->far) {
-		rc = px_file_ask(f, PX_REQ_SIZE, 0, &size);
+	if (px_file_ours(f)) {
+		rc = px_File_get_size(f, &size);
 		if (rc == MPI_SUCCESS)
 			*etypes = (px_view_below(&f->view, size) + f->etype - 1) / f->etype;
 		return rc;
@@ -332,7 +340,7 @@ int px_File_seek(struct px_file *f, MPI_Offset off, int whence)
 
 	if (f->amode & MPI_MODE_SEQUENTIAL)
 		return px_file_raise(f, MPI_ERR_UNSUPPORTED_OPERATION);
-	if (!f->far)
+	if (!px_file_ours(f))
 		return px_n.File_seek(f->fh, off, whence);
 	if (whence == MPI_SEEK_CUR)
 		from = f->at;
@@ -352,7 +360,7 @@ int px_File_get_position(struct px_file *f, MPI_Offset *off)
 {
 	if (f->amode & MPI_MODE_SEQUENTIAL)
 		return px_file_raise(f, MPI_ERR_UNSUPPORTED_OPERATION);
-	if (!f->far)
+	if (!px_file_ours(f))
 		return px_n.File_get_position(f->fh, off);
 	*off = f->at;
 	return MPI_SUCCESS;
@@ -360,7 +368,7 @@ int px_File_get_position(struct px_file *f, MPI_Offset *off)
 
 int px_File_get_byte_offset(struct px_file *f, MPI_Offset off, MPI_Offset *disp)
 {
-	if (!f->far)
+	if (!px_file_ours(f))
 		return px_n.File_get_byte_offset(f->fh, off, disp);
 	if (off < 0)
 		return px_file_raise(f, MPI_ERR_ARG);

@@ -19,23 +19,23 @@
 
 int px_atomic_open(struct px_file *f)
 {
-	if (f->lock_fd < 0)
-		f->lock_fd = px_file_descriptor(f);
-	return f->lock_fd < 0 ? px_class_errno(errno) : MPI_SUCCESS;
+	if (f->fd < 0)
+		f->fd = px_file_descriptor(f);
+	return f->fd < 0 ? px_class_errno(errno) : MPI_SUCCESS;
 }
 
 void px_atomic_close(struct px_file *f)
 {
-	if (f->lock_fd >= 0)
-		close(f->lock_fd);
-	f->lock_fd = -1;
+	if (f->fd >= 0)
+		close(f->fd);
+	f->fd = -1;
 }
 
 static int lock(const struct px_file *f, short type)
 {
 	struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_start = LOCK_AT, .l_len = 1 };
 
-	return fcntl(f->lock_fd, F_OFD_SETLK, &l);
+	return fcntl(f->fd, F_OFD_SETLK, &l);
 }
 
 int px_atomic_enter(struct px_file *f, bool write)

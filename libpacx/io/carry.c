@@ -2,12 +2,15 @@
  */
 #include "carry.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
+#include "atomic.h"
 #include "comm.h"
 #include "datatype.h"
 #include "endian.h"
 #include "p2p.h"
+#include "rep.h"
 #include "request.h"
 #include "service.h"
 #include "vendor.h"
@@ -26,7 +29,7 @@ struct carry {
 	MPI_Offset pos, total,
 		next; /* data byte of the view where it begins; bytes; those before are under way or through */
 	MPI_Offset end; /* read: what the file has of it */
-	char *data;     /* contiguous */
+	char *data;     /* contiguous, as it is in the file */
 	void *copy;     /* owned, when the buffer is not */
 	int error;
 	struct piece piece[PX_PIECES];
@@ -99,12 +102,73 @@ static void carry_free(struct carry *k)
 	free(k);
 }
 
+/* What was read is in k->copy: to the user's buffer. *moved = bytes there. MPI error code. */
+static int unpack(const struct carry *k, const struct px_req *r, MPI_Offset *moved)
+{
+	const struct px_type *p = px_type_get(r->type);
+	MPI_Count here = 0;
+	void *packed;
+	int rc;
+
+	if (!k->f->rep)
+		return px_type_unpack(k->copy, (uint64_t)*moved, r->buf, r->count, r->type);
+	packed = p->contig ? r->buf : malloc((size_t)(r->count * p->size) + 1);
+	if (!packed)
+		return MPI_ERR_NO_MEM;
+	rc = px_rep_get(k->f->rep, r->type, r->count, k->copy, *moved, packed, &here);
+	if (rc == MPI_SUCCESS && !p->contig)
+		rc = px_type_unpack(packed, (uint64_t)here, r->buf, r->count, r->type);
+	if (!p->contig)
+		free(packed);
+	*moved = here;
+	return rc;
+}
+
+/* The whole access, of a rank that has the file. */
+static void at_once(struct carry *k)
+{
+	struct px_range *range = malloc(PX_RANGES_MAX * sizeof *range);
+	bool more = range != NULL, locked = false;
+
+	if (!range)
+		k->error = MPI_ERR_NO_MEM;
+	if (k->f->atomic && k->error == MPI_SUCCESS) {
+		k->error = px_atomic_enter(k->f, k->write);
+		locked = k->error == MPI_SUCCESS;
+	}
+	while (more && k->error == MPI_SUCCESS && k->next < k->total) {
+		MPI_Offset got;
+		size_t n = px_view_walk(
+			&k->f->view, k->pos + k->next, k->total - k->next, range, PX_RANGES_MAX, &got);
+
+		if (n == 0)
+			k->error = MPI_ERR_IO; /* a view without data */
+		for (size_t i = 0; i < n && more; i++) {
+			int64_t done = px_file_move(
+				k->f->fd, k->write, (uint8_t *)k->data + k->next, range[i].off, range[i].len);
+
+			if (done < 0)
+				k->error = px_class_errno(errno);
+			k->next += done > 0 ? done : 0;
+			more = done == range[i].len;
+		}
+	}
+	if (locked)
+		px_atomic_leave(k->f);
+	k->end = k->next;
+	if (k->write && k->next < k->total && k->error == MPI_SUCCESS)
+		k->error = MPI_ERR_IO;
+	free(range);
+}
+
 static void finish(struct px_req *r, struct carry *k)
 {
 	MPI_Offset moved = k->write ? k->total : k->end;
 
 	if (k->error == MPI_SUCCESS && !k->write && k->copy)
-		k->error = px_type_unpack(k->copy, (uint64_t)moved, r->buf, r->count, r->type);
+		k->error = unpack(k, r, &moved);
+	else if (k->error == MPI_SUCCESS && k->f->rep)
+		moved = r->count * px_type_get(r->type)->size;
 	px_req_set_status(r, MPI_ANY_SOURCE, MPI_ANY_TAG, k->error == MPI_SUCCESS ? moved : 0);
 	r->error = k->error;
 	r->raised = true; /* the file's handler is called here, the communicator's is nobody's */
@@ -124,7 +188,8 @@ static bool look(struct px_req *r)
 		if (p->busy && px_req_test(&p->request) && px_req_test(&p->answer) && px_req_test(&p->data))
 			piece_end(k, p);
 		/* What lies behind the end of the file need not be asked for. */
-		if (!p->busy && k->error == MPI_SUCCESS && k->next < k->total && k->end == k->total)
+		if (!p->busy && k->f->far && k->error == MPI_SUCCESS && k->next < k->total &&
+			k->end == k->total)
 			piece_start(k, p);
 		busy |= p->busy;
 	}
@@ -140,11 +205,13 @@ static bool look(struct px_req *r)
 static int place(struct carry *k, void *buf, MPI_Count count, MPI_Datatype t)
 {
 	const struct px_type *p = px_type_get(t);
+	void *packed;
+	int rc;
 
 	if (!p)
 		return MPI_ERR_TYPE;
-	k->total = k->end = count * p->size;
-	if (p->contig) {
+	k->total = k->end = count * px_rep_size(k->f->rep, t);
+	if (p->contig && !k->f->rep) {
 		k->data = buf;
 		return MPI_SUCCESS;
 	}
@@ -152,7 +219,17 @@ static int place(struct carry *k, void *buf, MPI_Count count, MPI_Datatype t)
 	if (!k->copy)
 		return MPI_ERR_NO_MEM;
 	k->data = k->copy;
-	return k->write ? px_type_pack(buf, count, t, k->copy) : MPI_SUCCESS;
+	if (!k->write)
+		return MPI_SUCCESS;
+	if (!k->f->rep)
+		return px_type_pack(buf, count, t, k->copy);
+	packed = p->contig ? buf : malloc((size_t)(count * p->size) + 1);
+	rc = !packed ? MPI_ERR_NO_MEM : p->contig ? MPI_SUCCESS : px_type_pack(buf, count, t, packed);
+	if (rc == MPI_SUCCESS)
+		rc = px_rep_put(k->f->rep, t, count, packed, k->copy);
+	if (!p->contig)
+		free(packed);
+	return rc;
 }
 
 int px_carry(struct px_file *f, bool write, MPI_Offset pos, void *buf, MPI_Count count, MPI_Datatype t,
@@ -182,6 +259,8 @@ int px_carry(struct px_file *f, bool write, MPI_Offset pos, void *buf, MPI_Count
 	r->task = look;
 	r->job = k;
 	px_req_hold_types(r);
+	if (!f->far)
+		at_once(k);
 	if (req) {
 		px_req_test(r);
 		*req = r->token;

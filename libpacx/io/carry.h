@@ -1,7 +1,9 @@
-/* carry.h: data access of a rank that is not at the site of its file: to and from the server, in pieces.
+/* carry.h: data access of a rank that is not at the site of its file, to and from the server, in pieces; and of one whose data is converted
+ * (rep.h): at once, if it has the file.
  *
  * A piece is at most PX_CHUNK bytes and PX_RANGES_MAX ranges; PX_PIECES of them are on their way at a time, so the server's memory
- * and the links' are bounded however large an access is. Here a buffer that is not contiguous is copied whole.
+ * and the links' are bounded however large an access is. Here a
+ * buffer that is not contiguous, or is converted, is copied whole.
  */
 #ifndef PX_CARRY_H
 #define PX_CARRY_H

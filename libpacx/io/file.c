@@ -14,9 +14,10 @@
 #include "map.h"
 #include "request.h"
 #include "raise.h"
+#include "rep.h"
 #include "service.h"
 #include "state.h"
-#include "unlike.h"
+#include "typemap.h"
 #include "vendor.h"
 
 #define NOWHERE "/dev/null" /* the native handle of a file that is elsewhere */
@@ -159,7 +160,7 @@ static struct px_file *file_new(struct px_comm *c, const char *name, int amode)
 	f->files = placement(c, &f->server);
 	f->far = f->files == PX_FILES_CARRIED && f->server >= 0 && px_part_of(c, f->server) != c->self;
 	f->etype = 1;
-	f->lock_fd = -1;
+	f->fd = -1;
 	f->name = strdup(name);
 	if (!f->name) {
 		free(f);
@@ -226,7 +227,6 @@ static int open_all(struct px_file *f, MPI_Info info)
 {
 	/* The one site that creates the file goes first, or the other would find it there. */
 	bool turns = f->files == PX_FILES_SHARED && f->amode & MPI_MODE_EXCL && f->amode & MPI_MODE_CREATE;
-	const char *unlike = px_unlike_among(f->c);
 	int64_t *all = malloc((size_t)f->c->size * sizeof *all);
 	int mine = all ? MPI_SUCCESS : MPI_ERR_NO_MEM, rc;
 
@@ -235,14 +235,6 @@ static int open_all(struct px_file *f, MPI_Info info)
 			px_log(PX_LOG_ERROR,
 				"MPI_File_open: files: is site '%s', which has no rank in the communicator",
 				px.world->site[px.world->files - PX_WORLD_FILES_SITE].name);
-		mine = MPI_ERR_UNSUPPORTED_OPERATION;
-	}
-	if (unlike && f->files != PX_FILES_LOCAL) {
-		if (f->c->rank == 0)
-			px_log(PX_LOG_ERROR,
-				"MPI_File_open: a file of this site and site %s, which stores data in "
-				"another way, needs files: local",
-				unlike);
 		mine = MPI_ERR_UNSUPPORTED_OPERATION;
 	}
 	if (mine == MPI_SUCCESS && (!turns || f->c->self == 0))
@@ -282,7 +274,7 @@ static int go_to_end(struct px_file *f)
 
 static int enter(struct px_file *f)
 {
-	int rc = f->far ? px_view_set(&f->view, 0, MPI_BYTE) : MPI_SUCCESS;
+	int rc = f->far ? px_view_set(&f->view, 0, MPI_BYTE, NULL) : MPI_SUCCESS;
 
 	if (rc == MPI_SUCCESS && f->c->rank == f->server)
 		rc = px_service_start(f);
@@ -476,36 +468,71 @@ static int current(struct px_file *f, MPI_Offset *disp)
 	return rc == MPI_SUCCESS ? px_File_get_byte_offset(f, at, disp) : px_file_raise(f, rc);
 }
 
+/* The view of who has the file: the native MPI's, or ours and that of bytes below it. MPI error code, raised. */
+static int view_near(struct px_file *f, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype,
+	const char *datarep, MPI_Info info)
+{
+	MPI_Info copy;
+	int rc = hints(f, info, &copy);
+
+	if (rc == MPI_SUCCESS)
+		px_together(rc, f->c,
+			px_n.File_set_view(f->fh, disp, etype, filetype, f->rep ? "native" : datarep, copy));
+	hints_free(&copy);
+	return rc;
+}
+
 int px_File_set_view(struct px_file *f, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype,
 	const char *datarep, MPI_Info info)
 {
-	MPI_Count size = 0;
-	MPI_Info copy;
+	const struct px_repr *rep = NULL;
 	int rc = disp == MPI_DISPLACEMENT_CURRENT ? current(f, &disp) : MPI_SUCCESS;
 
 	if (rc != MPI_SUCCESS)
 		return rc;
-	/* What is carried is carried as it is. */
-	if (f->files == PX_FILES_CARRIED && strcmp(datarep, "native") != 0 &&
-		strcmp(datarep, "internal") != 0)
-		return px_file_raise(f, MPI_ERR_UNSUPPORTED_DATAREP);
-	if (f->far) {
-		rc = px_n.File_set_view(f->fh, disp, etype, filetype, datarep, MPI_INFO_NULL);
-		if (rc == MPI_SUCCESS && (rc = px_view_set(&f->view, disp, filetype)) != MPI_SUCCESS)
-			return px_file_raise(f, rc);
-	} else {
-		rc = hints(f, info, &copy);
-		if (rc == MPI_SUCCESS)
-			px_together(
-				rc, f->c, px_n.File_set_view(f->fh, disp, etype, filetype, datarep, copy));
-		hints_free(&copy);
-	}
+	rc = px_rep_of(f, datarep, etype, filetype, &rep);
+	if (rc != MPI_SUCCESS)
+		return px_file_raise(f, rc);
+	f->rep = rep;
+	if (f->far)
+		rc = px_n.File_set_view(f->fh, disp, etype, filetype, "native", MPI_INFO_NULL);
+	else
+		rc = view_near(f, disp, etype, filetype, datarep, info);
 	if (rc != MPI_SUCCESS)
 		return rc;
-	px_n.Type_size_x(etype, &size);
-	f->etype = size > 0 ? size : 1;
+	if (rep && !f->far)
+		rc = px_atomic_open(f);
+	if (rc == MPI_SUCCESS && px_file_ours(f))
+		rc = px_view_set(&f->view, disp, filetype, rep);
+	if (rc != MPI_SUCCESS)
+		return px_file_raise(f, rc);
+	f->etype = px_rep_size(rep, etype);
+	f->etype = f->etype > 0 ? f->etype : 1;
 	f->at = 0;
 	f->epoch++; /* the shared file pointer begins anew */
+	return MPI_SUCCESS;
+}
+
+int px_File_get_view(
+	struct px_file *f, MPI_Offset *disp, MPI_Datatype *etype, MPI_Datatype *filetype, char *datarep)
+{
+	int rc = px_n.File_get_view(f->fh, disp, etype, filetype, datarep);
+
+	if (rc == MPI_SUCCESS && f->rep)
+		strcpy(datarep, px_rep_name(f->rep));
+	return rc;
+}
+
+int px_File_get_type_extent(struct px_file *f, MPI_Datatype t, MPI_Aint *extent)
+{
+	const struct px_typemap *m;
+
+	if (!f->rep)
+		return px_n.File_get_type_extent(f->fh, t, extent);
+	m = px_typemap_there(t, f->rep);
+	if (!m)
+		return px_file_raise(f, MPI_ERR_TYPE);
+	*extent = (MPI_Aint)px_typemap_extent(m, t);
 	return MPI_SUCCESS;
 }
 

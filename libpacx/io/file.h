@@ -13,6 +13,10 @@
  *            on /dev/null, which keeps what the MPI library wants to keep (error handler, view, info), and send their accesses,
  *            flattened to byte ranges, to a server there (carry.h, service.h).
  *
+ * Sites may store data in different ways. In a "native" view bytes are as they are in memory, whatever wrote them (MPI standard 13.5.1); with
+ * "external32", and with "internal" where sites differ, numbers are converted here and ranges of the file read and written as for
+ * a file that is elsewhere (rep.h, carry.h), also by ranks that have it.
+ *
  * The shared file pointer is a number at the server, in all modes: the native one knows one site only. Its value belongs to an
  * epoch: each collective that sets it (a view, a shared seek) begins a new one, so that setting a view needs no message.
  * MPI_MODE_SEQUENTIAL and MPI_MODE_DELETE_ON_CLOSE are kept from the native MPI and carried out here.
@@ -32,6 +36,7 @@
 #include "view.h"
 
 struct px_comm;
+struct px_repr;
 struct px_service;
 
 enum px_files { PX_FILES_SHARED, PX_FILES_LOCAL, PX_FILES_CARRIED };
@@ -44,19 +49,21 @@ struct px_file {
 		*c; /* of the file: a duplicate of the application's, with its own native communicator */
 	enum px_files files;
 	bool far; /* carried, and this rank is not at the site of the file: fh is /dev/null */
+	const struct px_repr
+		*rep; /* how the view has numbers in the file (rep.h); NULL: as they are in memory */
 	int amode;
 	char *name;
 	int server;          /* comm rank: keeps the shared file pointer and, carried, has the file */
-	MPI_Count etype;     /* bytes */
+	MPI_Count etype;     /* bytes in the file */
 	uint32_t epoch;      /* of the shared file pointer */
-	MPI_Offset at;       /* far: the individual file pointer, in etypes */
-	struct px_view view; /* far */
+	MPI_Offset at;       /* px_file_ours: the individual file pointer, in etypes */
+	struct px_view view; /* px_file_ours */
 	enum px_split split; /* a split collective is under way */
 	bool split_write;
 	MPI_Status split_status;
 	int split_error;
-	bool atomic; /* shared: accesses exclude each other by lock_fd (atomic.h), -1 = not open */
-	int lock_fd;
+	bool atomic; /* shared: accesses exclude each other by fd (atomic.h) */
+	int fd;      /* the file below all views: for locks, and for data that is converted; -1 = not open */
 	struct px_service *service; /* at the server */
 };
 
@@ -83,6 +90,12 @@ int px_file_tell(struct px_file *f, int64_t *number);
 int px_class_index(int code);
 int px_class_of(int index);
 int px_class_errno(int err); /* errno -> MPI error class */
+
+/* px_file_ours: is data accessed by carry.c, with our own view and file pointer? */
+static inline bool px_file_ours(const struct px_file *f)
+{
+	return f->far || f->rep;
+}
 
 /* px_file_descriptor: the file itself, opened anew by its path: below all views. -1: errno says why. */
 int px_file_descriptor(const struct px_file *f);

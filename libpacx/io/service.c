@@ -134,8 +134,7 @@ static int perform(struct px_service *v, enum px_request_op op, uint32_t epoch, 
 	}
 }
 
-/* One range, at most to the end of the file. Bytes moved, or -1 and errno. */
-static int64_t move(int fd, bool write, uint8_t *at, int64_t off, int64_t len)
+int64_t px_file_move(int fd, bool write, uint8_t *at, int64_t off, int64_t len)
 {
 	int64_t done = 0;
 
@@ -163,7 +162,7 @@ static int transfer(struct px_service *v, struct slot *s, bool write, int64_t *m
 	for (uint32_t i = 0; i < n; i++) {
 		const uint8_t *r = s->request + PX_REQUEST_SIZE + 16 * (size_t)i;
 		int64_t off = (int64_t)px_get64(r), len = (int64_t)px_get64(r + 8);
-		int64_t k = move(v->fd, write, s->bytes + *moved, off, len);
+		int64_t k = px_file_move(v->fd, write, s->bytes + *moved, off, len);
 
 		if (k < 0)
 			return px_class_errno(errno);

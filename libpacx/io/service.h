@@ -47,5 +47,7 @@ int px_file_ask(struct px_file *f, enum px_request_op op, int64_t arg, int64_t *
 void px_request_put(uint8_t out[PX_REQUEST_SIZE], const struct px_file *f, enum px_request_op op, int tag,
 	int n, int64_t arg, int64_t bytes);
 int px_file_tag(void);
+/* px_file_move: one range, at most to the end of the file. Bytes moved, or -1 and errno. */
+int64_t px_file_move(int fd, bool write, uint8_t *at, int64_t off, int64_t len);
 
 #endif

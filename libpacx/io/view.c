@@ -38,31 +38,44 @@ static void emit(struct flat *f, MPI_Offset off, MPI_Offset len)
 }
 
 /* The ranges of one tile. */
-static void flatten(struct flat *f, const struct px_typemap *m)
+static void flatten(struct flat *f, const struct px_typemap *m, MPI_Count *data)
 {
-	for (int i = 0; i < m->n; i++) {
+	for (int i = 0; i < m->n && f->rc == MPI_SUCCESS; i++) {
 		const struct px_run *u = &m->run[i];
-		int size = 0;
+		MPI_Count size[2], at[2], extent, touched;
+		int n = px_basic_parts(u->code, m->as, size, at);
+		unsigned align;
+		bool whole;
 
-		px_n.Type_size(px_basic(u->code), &size);
-		for (MPI_Count k = 0; k < u->rep && f->rc == MPI_SUCCESS; k++)
-			emit(f, u->offset + k * u->stride, u->count * size);
+		if (n == 0 || !px_basic_shape(u->code, m->as, &extent, &touched, &align)) {
+			f->rc = MPI_ERR_TYPE;
+			return;
+		}
+		whole = n == 1 && size[0] == extent;
+		for (MPI_Count k = 0; k < u->rep && f->rc == MPI_SUCCESS; k++) {
+			MPI_Offset from = u->offset + k * u->stride;
+
+			for (MPI_Count c = 0; c < (whole ? 1 : u->count); c++)
+				for (int p = 0; p < n; p++)
+					emit(f, from + c * extent + at[p],
+						whole ? u->count * extent : size[p]);
+		}
+		*data += u->rep * u->count * (size[0] + (n == 2 ? size[1] : 0));
 	}
 }
 
-int px_view_set(struct px_view *v, MPI_Offset disp, MPI_Datatype filetype)
+int px_view_set(struct px_view *v, MPI_Offset disp, MPI_Datatype filetype, const struct px_repr *as)
 {
 	const struct px_type *p = px_type_get(filetype);
-	const struct px_typemap *m = px_typemap_get(filetype);
+	const struct px_typemap *m = as ? px_typemap_there(filetype, as) : px_typemap_get(filetype);
 	struct flat f = { .rc = MPI_SUCCESS };
 	struct px_view w = { .disp = disp };
 	MPI_Offset sum = 0;
 
 	if (!p || !m)
 		return p ? MPI_ERR_NO_MEM : MPI_ERR_TYPE;
-	w.size = p->size;
-	w.extent = p->extent;
-	flatten(&f, m);
+	w.extent = px_typemap_extent(m, filetype);
+	flatten(&f, m, &w.size);
 	w.before = f.rc == MPI_SUCCESS ? malloc((f.n + 1) * sizeof *w.before) : NULL;
 	if (!w.before) {
 		free(f.r);

@@ -1,4 +1,5 @@
-/* view.h: a file view as byte ranges. For ranks that are not at the site of their file; elsewhere the native MPI does it.
+/* view.h: a file view as byte ranges. For ranks that are not at the site of their file, and where data is
+ * converted (rep.h); elsewhere the native MPI does it.
  *
  * The filetype is flattened once, when the view is set, to the ranges of one tile; an access walks over tiles.
  */
@@ -9,6 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+struct px_repr;
 
 struct px_range {
 	MPI_Offset off; /* in the file (in a tile: from its beginning) */
@@ -23,8 +26,9 @@ struct px_view {
 	size_t n;
 };
 
-/* px_view_set: bytes from disp on, then tiles of `filetype`. MPI error code; on failure v is as before. */
-int px_view_set(struct px_view *v, MPI_Offset disp, MPI_Datatype filetype);
+/* px_view_set: bytes from disp on, then tiles of `filetype`, laid out as in memory (as = NULL) or as machine `as` would. MPI error code; on
+ * failure v is as before. */
+int px_view_set(struct px_view *v, MPI_Offset disp, MPI_Datatype filetype, const struct px_repr *as);
 void px_view_fini(struct px_view *v);
 /* px_view_walk: ranges of `bytes` data bytes from data byte `pos` of the view on: at most max, and at most `bytes`. Returns how
  * many, *got = data bytes in them. */

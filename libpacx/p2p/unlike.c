@@ -71,12 +71,18 @@ const struct px_repr *px_unlike(int g)
 	return px_unlike_any ? of_site[px_world_site(px.world, g)] : NULL;
 }
 
-const char *px_unlike_among(const struct px_comm *c)
+bool px_unlike_some(const struct px_comm *c)
 {
-	for (int p = 0; px_unlike_any && p < c->nparts; p++)
-		if (px_unlike(px_grank(c, px_leader(c, p))))
-			return px.world->site[c->ranks->part[p].site].name;
-	return NULL;
+	const struct px_repr *first = NULL;
+
+	for (int p = 0; px_unlike_any && p < c->nparts; p++) {
+		const struct px_repr *r = &px.world->site[c->ranks->part[p].site].repr;
+
+		if (first && !px_repr_alike(first, r))
+			return true;
+		first = r;
+	}
+	return false;
 }
 
 /* The signature of what r sends or receives; NULL: r->why says what is wrong with its datatype. */

@@ -20,8 +20,8 @@ const struct px_repr *px_unlike_here(void); /* ours */
 /* px_unlike_layout: the same where datatypes take other places in memory than here, else NULL. */
 const struct px_repr *px_unlike_layout(int g);
 
-/* px_unlike_among: the name of a site that is unlike us among those of c; NULL: there is none. */
-const char *px_unlike_among(const struct px_comm *c);
+/* px_unlike_some: do not all members of c store data in the same way? The same answer for all of them. */
+bool px_unlike_some(const struct px_comm *c);
 
 /* px_unlike_tell: put into f, which begins message r, what an unlike receiver has to know. MPI error code; then r->why may be set. */
 int px_unlike_tell(struct px_req *r, struct px_frame *f);

@@ -11,6 +11,8 @@ run right -n 2+2 --mpi openmpi+mpich --files right -- "$B/{mpi}/tests/files" "$t
 expect right ' checks, 0 failed'
 run slow -n 1+2+1 --mpi openmpi --files site2 --link 'emulate: {latency: 5ms}' -- "$B/{mpi}/tests/files" "$tmp"
 expect slow ' checks, 0 failed'
+run rep -n 2+2 --mpi openmpi+mpich --files right -- "$B/{mpi}/tests/files_rep" "$tmp"
+expect rep ' checks, 0 failed'
 OMPI_MCA_io=romio321 # a component that calls MPI by its public names
 export OMPI_MCA_io
 run romio -n 2+1 --mpi openmpi --files right -- "$B/{mpi}/tests/files" "$tmp"

@@ -29,6 +29,7 @@ SAYS = {"refused", "spawn"}  # in which each call is one that PACX refuses with 
 # What the vendor itself cannot do, where all ranks are at one site.
 BROKEN = {("4:openmpi", "rma_cas"): "Open MPI 4.1.4 crashes in MPI_Compare_and_swap over shared memory",
           ("4:mpich", "persist_coll"): "MPICH 4.0.2's own persistent gather and scatter move wrong data, and it crashes with 4 ranks",
+          ("4:mpich", "files_rep"): "MPICH 4.0.2 moves wrong data between files in external32 and buffers with gaps",
           ("4:mpich", "inter_ibcast"): "MPICH 4.0.2 reads beyond the remote group in MPI_Ibcast on intercommunicators"}
 
 

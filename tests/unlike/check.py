@@ -3,7 +3,7 @@
 
 usage: tests/unlike/check.py [--build DIR] [--only WORLD] [PROGRAM...]
 
-A world is "FLAVOUR:RANKS+...", of openmpi, mpich, i386, s390x. The foreign trees are made by tree.sh in DIR/unlike, and PACX is built
+A world is "FLAVOUR:RANKS+...", of openmpi, mpich, i386, s390x; PROGRAM/carried runs with the files at the first site. The foreign trees are made by tree.sh in DIR/unlike, and PACX is built
 for them there; what cannot be had is skipped. Programs are those of tests/mpi, and of this folder.
 """
 import argparse
@@ -20,12 +20,13 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 FOREIGN = ("i386", "s390x")
 # Everything that goes between sites by value: the i386 site runs as fast as any, so it gets all; under qemu there are few.
 MANY = ["values", "typed", "collectives", "icollectives", "neighbor", "p2p_any", "p2p_modes", "p2p_order", "probe", "sendrecv",
-        "requests", "cancel", "comms", "rma_typed", "rma_cas", "groups", "topo", "attrs", "lifetimes", "middle", "bigcount", "flow", "pending", "threads",
+        "requests", "cancel", "comms", "rma_typed", "rma_cas", "files_rep", "groups", "topo", "attrs", "lifetimes", "middle", "bigcount", "flow", "pending", "threads",
         "refused"]
 RUNS = [("openmpi:2+i386:2", MANY),
         ("i386:2+mpich:2", ["values", "typed", "collectives", "rma_typed"]),
-        ("openmpi:1+i386:2+mpich:2", ["typed", "collectives", "icollectives", "neighbor", "rma_typed"]),
-        ("openmpi:2+s390x:2", ["values", "typed", "rma_typed"]),
+        ("openmpi:1+i386:2+mpich:2", ["typed", "collectives", "icollectives", "neighbor", "rma_typed",
+                                         "files_rep/carried"]),
+        ("openmpi:2+s390x:2", ["values", "typed", "rma_typed", "rma_sync", "files_rep", "files_rep/carried"]),
         ("s390x:2+mpich:2", ["typed", "collectives"]),
         ("openmpi:1+mpich:1+i386:1+s390x:1", ["typed", "collectives", "neighbor"])]
 
@@ -90,8 +91,8 @@ def native(build, flavour, name):
     return exe
 
 
-def hostfile(build, world, name, foreign):
-    text = "deadlines: {start: 120s}\nsites:\n"
+def hostfile(build, world, name, carried, foreign):
+    text = "deadlines: {start: 120s}\n" + (f"files: {world.split(':')[0]}0\n" if carried else "") + "sites:\n"
     for i, site in enumerate(world.split("+")):
         flavour, ranks = site.split(":")
         text += f"  - {{name: {flavour}{i}, host: 127.0.0.1, port: 0, ranks: {ranks}, mpi: {'mpich' if flavour in foreign else flavour}"
@@ -103,12 +104,13 @@ def hostfile(build, world, name, foreign):
 
 
 def run(build, world, name, foreign, deadline):
+    name, _, carried = name.partition("/")
     for site in world.split("+"):
         if site.split(":")[0] not in foreign:
             native(build, site.split(":")[0], name)
     with tempfile.TemporaryDirectory(prefix="pacx-unlike-") as tmp:
         with open(f"{tmp}/hosts.yml", "w", encoding="utf-8") as f:
-            f.write(hostfile(build, world, name, foreign))
+            f.write(hostfile(build, world, name, carried, foreign))
         command = [f"{build}/bin/pacxrun", "-f", f"{tmp}/hosts.yml", "--", f"{build}/unlike/tests-{{mpi}}/{name}"]
         p = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                              errors="replace", start_new_session=True)

@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <float.h>
+#include <unistd.h>
 
 #define TAG 5
 
@@ -198,6 +199,43 @@ static void windows(void)
 	MPI_Win_free(&win);
 }
 
+/* In a file, too; "internal" holds what any machine holds. */
+static void files(void)
+{
+	int other = (chk_rank + 1) % chk_size, rc;
+	long wide = sizeof wide == 8 ? (long)(1ll << 40) : 5, small = -6 - chk_rank, got = 0;
+	char path[64];
+	MPI_File f;
+
+	snprintf(path, sizeof path, "/tmp/pacx-values-%ld", (long)getpid());
+	MPI_Bcast(path, sizeof path, MPI_CHAR, 0, MPI_COMM_WORLD);
+	CHECK_EQ(MPI_File_open(MPI_COMM_WORLD, path,
+			 MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &f),
+		MPI_SUCCESS);
+	MPI_File_set_view(f, 0, MPI_LONG, MPI_LONG, "internal", MPI_INFO_NULL);
+	MPI_File_write_at(f, 2 * chk_rank, &wide, 1, MPI_LONG, MPI_STATUS_IGNORE);
+	MPI_File_write_at(f, 2 * chk_rank + 1, &small, 1, MPI_LONG, MPI_STATUS_IGNORE);
+	MPI_File_sync(f);
+	MPI_Barrier(MPI_COMM_WORLD);
+	rc = MPI_File_read_at(f, 2 * other, &got, 1, MPI_LONG, MPI_STATUS_IGNORE);
+	CHECK_EQ(chk_class(rc), narrower(chk_rank, other) ? MPI_ERR_CONVERSION : MPI_SUCCESS);
+	if (!narrower(chk_rank, other))
+		CHECK_EQ(got, facts[FACTS * other + LONG] == 8 ? 1ll << 40 : 5);
+	CHECK_EQ(MPI_File_read_at(f, 2 * other + 1, &got, 1, MPI_LONG, MPI_STATUS_IGNORE), MPI_SUCCESS);
+	CHECK_EQ(got, -6 - other);
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_File_set_view(f, 0, MPI_LONG, MPI_LONG, "external32", MPI_INFO_NULL);
+	rc = MPI_File_write_at(f, chk_rank, &wide, 1, MPI_LONG, MPI_STATUS_IGNORE);
+	CHECK_EQ(chk_class(rc), sizeof wide == 8 ? MPI_ERR_CONVERSION : MPI_SUCCESS);
+	CHECK_EQ(MPI_File_write_at(f, chk_rank, &small, 1, MPI_LONG, MPI_STATUS_IGNORE), MPI_SUCCESS);
+	MPI_File_sync(f);
+	MPI_Barrier(MPI_COMM_WORLD);
+	CHECK_EQ(MPI_File_read_at(f, other, &got, 1, MPI_LONG, MPI_STATUS_IGNORE), MPI_SUCCESS);
+	CHECK_EQ(got, -6 - other);
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_File_close(&f);
+}
+
 int main(int argc, char **argv)
 {
 	chk_begin(&argc, &argv, "values", 2);
@@ -211,5 +249,6 @@ int main(int argc, char **argv)
 	bytes();
 	truncated();
 	windows();
+	files();
 	return chk_end();
 }
