@@ -28,6 +28,7 @@
 #define RING            32
 #define STATUS_FIRST_MS 3000
 #define STATUS_EVERY_MS 5000
+#define NAMED           6 /* sites in a line of those that are missing */
 #define ABORT_FLUSH_NS  2000000000u
 
 struct out {
@@ -55,11 +56,12 @@ struct out {
 	int abort_code;
 };
 
-/* missing_list: the sites that are not there. early: that one is not up yet is no fault. */
+/* missing_list: the sites that are not there, the first ones by name. early: that one is not up yet is no fault. */
 static void missing_list(struct out *o, bool early, char *text, size_t cap)
 {
 	struct pxd *d = o->d;
 	size_t n = 0;
+	int named = 0;
 
 	text[0] = '\0';
 	for (int i = 0; i < d->node.hosts->nsites && n + 1 < cap; i++) {
@@ -69,6 +71,10 @@ static void missing_list(struct out *o, bool early, char *text, size_t cap)
 
 		if (i == d->node.self || o->path[i].ever_up)
 			continue;
+		if (named++ == NAMED) {
+			snprintf(text + n, cap - n, ", and %d more", o->missing - NAMED);
+			return;
+		}
 		dial = &o->path[i].stream[0]->dial;
 		if (!o->path[i].stream[0]->dials)
 			n += (size_t)snprintf(
