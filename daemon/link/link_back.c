@@ -66,7 +66,8 @@ void pxd_back_credit(struct pxd_in_path *p, int rank)
 	if (p->nstreams == 0 || !p->stream[0]->conn)
 		return; /* all of it is said again when there is a connection */
 	for (int k = 0; k < PXD_CREDITS; k++)
-		c->granted[k] = c->freed[k] + p->window[k];
+		if (k != PXD_CREDIT_RESERVE || !p->reserve)
+			c->granted[k] = c->freed[k] + p->window[k];
 	f.total = c->granted[PXD_CREDIT_MSG];
 	f.offset = c->granted[PXD_CREDIT_DATA];
 	f.ctx = c->granted[PXD_CREDIT_RESERVE];
@@ -78,9 +79,31 @@ void pxd_in_path_freed(struct pxd_in_path *p, int rank, enum pxd_credit_kind kin
 	struct pxd_credit *c = &p->credit[rank];
 
 	c->freed[kind] += charge;
+	if (kind == PXD_CREDIT_RESERVE && p->reserve) {
+		p->reserve->used -= charge;
+		return;
+	}
 	/* Often enough that the writer never waits for it, seldom enough to cost nothing. */
 	if (c->freed[kind] + p->window[kind] - c->granted[kind] >= p->window[kind] / 4)
 		pxd_back_credit(p, rank);
+}
+
+void pxd_in_path_reserve(struct pxd_in_path *p, int rank, uint64_t least, uint64_t most)
+{
+	struct pxd_credit *c = &p->credit[rank];
+	const enum pxd_credit_kind k = PXD_CREDIT_RESERVE;
+	uint64_t unspent = c->granted[k] - c->arrived[k], give = most > unspent ? most - unspent : 0,
+		 room = p->reserve->limit > p->reserve->used ? p->reserve->limit - p->reserve->used : 0;
+
+	if (give > room)
+		give = room;
+	if (unspent + give < least) /* it would not carry a segment */
+		give = unspent < least && c->arrived[k] == c->freed[k] ? least - unspent : 0;
+	if (give == 0)
+		return;
+	c->granted[k] += give;
+	p->reserve->used += give;
+	pxd_back_credit(p, rank);
 }
 
 void pxd_in_path_pull(struct pxd_in_path *p, const struct px_frame *f)

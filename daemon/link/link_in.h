@@ -22,6 +22,11 @@ struct pxd_credit {
 	uint64_t arrived[PXD_CREDITS], freed[PXD_CREDITS], granted[PXD_CREDITS];
 };
 
+/* The reserve of all paths together, where there are so many ranks that each cannot have its own: granted when a message is pulled. */
+struct pxd_reserve {
+	uint64_t limit, used; /* bytes; used: granted and not free again */
+};
+
 /* Header and body on their way to a rank. */
 struct pxd_envelope {
 	struct px_list l;         /* the owner's, from struct pxd_in_ops.msg on */
@@ -76,6 +81,8 @@ struct pxd_in_path {
 	struct pxd_in_stream *stream[PXD_STREAMS_MAX];
 	struct pxd_credit *credit; /* [local ranks] */
 	uint64_t window[PXD_CREDITS];
+	struct pxd_reserve *
+		reserve; /* NULL: each rank has window[PXD_CREDIT_RESERVE]. Set by the owner before pxd_in_path_open */
 	bool ever_up, over, closed;
 	int byes; /* that have come: 1 = we have everything, 2 = and the writer knows */
 	unsigned unpacking;
@@ -95,6 +102,9 @@ void pxd_in_path_free(struct pxd_in_path *p);
 
 /* pxd_in_path_freed: memory of something that came through p for a local rank is free again. */
 void pxd_in_path_freed(struct pxd_in_path *p, int rank, enum pxd_credit_kind kind, uint32_t charge);
+/* pxd_in_path_reserve: pulled messages of a local rank need reserve (with path->reserve): up to `most` bytes beyond what has arrived, and
+ * at least `least`, a segment, whatever the others have, if the rank has received all that came with it so far. */
+void pxd_in_path_reserve(struct pxd_in_path *p, int rank, uint64_t least, uint64_t most);
 /* pxd_in_path_pull: the local rank wants message (src, msg). */
 void pxd_in_path_pull(struct pxd_in_path *p, const struct px_frame *f);
 void pxd_in_path_say_abort(struct pxd_in_path *p, int code, const char *why);

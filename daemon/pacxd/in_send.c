@@ -15,9 +15,10 @@
 
 /* Native messages with envelopes under way to one rank. Open MPI keeps the sends that it cannot place on one list, and walks it in every call: one
  * rank that does not receive would slow down all others. */
-#define WINDOW 128
-#define AHEAD  4  /* segments of one message under way to its rank */
-#define TURN   32 /* long messages looked at per poll */
+#define WINDOW        128
+#define AHEAD         4                /* segments of one message under way to its rank */
+#define TURN          32               /* long messages looked at per poll */
+#define RESERVE_AHEAD (2 * PX_SEG_MAX) /* granted to a rank on a path, beyond what has arrived */
 
 /* One native message under way to a rank: envelopes, copied behind one another if they are several. */
 struct parcel {
@@ -174,11 +175,33 @@ static struct pxd_in_long *long_new(
 	return m;
 }
 
-static void part_end(struct pxd_in_long *m, struct part *p)
+/* Where reserve is granted on demand: so much that the messages of a rank that the writer is told of come through path p. */
+static void refill(struct pxd_rank *r, struct pxd_in_path *p, int rank)
+{
+	uint64_t left = 0;
+	uint32_t least = 0;
+	int n = 0;
+
+	for (struct px_list *l = r->pulling.next; p->reserve && l != &r->pulling && n < PXD_PULLS;
+		l = l->next, n++) {
+		const struct pxd_in_long *m = px_list_entry(l, struct pxd_in_long, pull_l);
+		uint32_t charge = px_seg_charge(m->total < m->seg ? (uint32_t)m->total : m->seg);
+
+		if (m->path != p)
+			continue;
+		left += (m->nsegs - m->arrived) * charge;
+		least = charge > least ? charge : least;
+	}
+	if (left > 0)
+		pxd_in_path_reserve(p, rank, least, left < RESERVE_AHEAD ? left : RESERVE_AHEAD);
+}
+
+static void part_end(struct pxd_sends *s, struct pxd_in_long *m, struct part *p)
 {
 	pxd_in_path_freed(m->path, m->rank, p->kind, p->charge);
 	pxd_seg_put(p->seg);
 	free(p);
+	refill(&s->rank[m->rank], m->path, m->rank);
 }
 
 /* Nobody will receive what has come. */
@@ -189,7 +212,7 @@ static void drop_here(struct pxd_sends *s, struct pxd_in_long *m)
 	while ((l = px_list_pop(&m->here))) {
 		m->done++;
 		s->dropped++;
-		part_end(m, px_list_entry(l, struct part, l));
+		part_end(s, m, px_list_entry(l, struct part, l));
 	}
 }
 
@@ -240,6 +263,8 @@ static bool pressure(const struct pxd_in_path *p, int rank)
 {
 	const struct pxd_credit *c = &p->credit[rank];
 
+	if (p->reserve) /* the other credit may be less than a segment */
+		return true;
 	return c->arrived[PXD_CREDIT_DATA] - c->freed[PXD_CREDIT_DATA] > p->window[PXD_CREDIT_DATA] / 2;
 }
 
@@ -259,6 +284,7 @@ static void ask(struct pxd_rank *r)
 		m->asked = true;
 		f.dst = (uint32_t)(m->path->d->hosts->sites[m->path->d->self].base + m->rank);
 		pxd_in_path_pull(m->path, &f);
+		refill(r, m->path, m->rank);
 	}
 }
 
@@ -316,6 +342,7 @@ int pxd_sends_seg(struct pxd_sends *s, struct pxd_in_path *path, const struct px
 	}
 	if (!m->pulled && !px_list_empty(&s->rank[rank].pulling) && pressure(path, rank))
 		ask(&s->rank[rank]);
+	refill(&s->rank[rank], path, rank);
 	return advance(s, m);
 }
 
@@ -481,7 +508,7 @@ static bool parts_poll(struct pxd_sends *s, struct pxd_in_long *m)
 		px_list_del(&p->l);
 		m->nsent--;
 		m->done++;
-		part_end(m, p);
+		part_end(s, m, p);
 		some = true;
 	}
 	return some;

@@ -22,6 +22,7 @@
 #define RING              32
 #define DEADLINE_EXTRA_MS 2000 /* the out-daemons of both sites speak first */
 #define MSG_WINDOW_MIN    (64u << 10)
+#define MSG_WINDOW_LEAST  (4u << 10) /* where there are very many ranks: two of the longest envelopes */
 #define MSG_WINDOW_MAX    (1u << 20)
 #define DATA_WINDOW_MAX   (64u << 20)
 
@@ -38,6 +39,7 @@ struct in {
 	int head, nfin;
 	bool out_left;
 	uint64_t bound; /* memory that credit allows */
+	struct pxd_reserve reserve;
 };
 
 static void on_deadline(uv_timer_t *t)
@@ -216,22 +218,32 @@ static struct pxd_in_path *path_of(void *owner, int site, int via)
 	return path_find(owner, site, via);
 }
 
-/* Credit: the buffer, without what histories may take, in equal parts for each rank and each path; never less than what keeps every pattern going. */
+/* Credit: the buffer, without what histories may take, in equal parts for each rank and each path. With so many ranks that a part would not
+ * keep every pattern going: half of it so, but only envelopes need any, and the other half for whatever is pulled, on demand. */
 static void windows_make(struct in *in, uint64_t w[PXD_CREDITS])
 {
 	uint64_t history = pxd_history_memory(in->d->node.hosts, in->d->node.self);
-	uint64_t share = (in->d->node.hosts->sites[in->d->node.self].buffer - history) /
-			 (uint64_t)(in->npaths > 0 ? in->npaths : 1) / (uint64_t)in->d->map.nranks;
+	uint64_t paths = (uint64_t)(in->npaths > 0 ? in->npaths : 1) * (uint64_t)in->d->map.nranks,
+		 all = in->d->node.hosts->sites[in->d->node.self].buffer - history, share = all / paths;
 
-	w[PXD_CREDIT_RESERVE] = 2 * PX_SEG_MAX;
 	w[PXD_CREDIT_MSG] = share / 8 < MSG_WINDOW_MIN   ? MSG_WINDOW_MIN
 			    : share / 8 > MSG_WINDOW_MAX ? MSG_WINDOW_MAX
 							 : share / 8;
-	w[PXD_CREDIT_DATA] =
-		share < w[0] + 4 * PX_SEG_MAX ? 2 * PX_SEG_MAX : share - w[0] - w[PXD_CREDIT_RESERVE];
+	w[PXD_CREDIT_RESERVE] = 2 * PX_SEG_MAX;
+	if (share < w[PXD_CREDIT_MSG] + 4 * PX_SEG_MAX) {
+		in->reserve.limit = all / 2;
+		share /= 2;
+		w[PXD_CREDIT_RESERVE] = 0;
+		w[PXD_CREDIT_MSG] = share / 2 < MSG_WINDOW_LEAST ? MSG_WINDOW_LEAST
+				    : share / 2 > MSG_WINDOW_MAX ? MSG_WINDOW_MAX
+								 : share / 2;
+	}
+	w[PXD_CREDIT_DATA] = share > w[PXD_CREDIT_MSG] + w[PXD_CREDIT_RESERVE]
+				     ? share - w[PXD_CREDIT_MSG] - w[PXD_CREDIT_RESERVE]
+				     : 0;
 	if (w[PXD_CREDIT_DATA] > DATA_WINDOW_MAX)
 		w[PXD_CREDIT_DATA] = DATA_WINDOW_MAX;
-	in->bound = history + (w[0] + w[1] + w[2]) * (uint64_t)in->npaths * (uint64_t)in->d->map.nranks;
+	in->bound = history + in->reserve.limit + (w[0] + w[1] + w[2]) * paths;
 }
 
 static int paths_open(struct in *in)
@@ -262,6 +274,7 @@ static int paths_open(struct in *in)
 		in->path[i]->ops = &path_ops;
 		in->path[i]->owner = in;
 		in->path[i]->segs = &in->sends.segs;
+		in->path[i]->reserve = in->reserve.limit > 0 ? &in->reserve : NULL;
 		rc = pxd_in_path_open(in->path[i], &d->node, in->path[i]->site, in->path[i]->gateway, window);
 	}
 	return rc;

@@ -214,7 +214,11 @@ static struct pxd_in_path reader;
 static struct pxd_path writer;
 static struct pxd_sends sends;
 static struct pxd_out_flow flow;
-static uint64_t window[PXD_CREDITS] = { 65536, 2 * PX_SEG_MAX, 2 * PX_SEG_MAX };
+/* As few ranks have it, and as one of very many, with reserve on demand. */
+static const uint64_t windows[2][PXD_CREDITS] = { { 65536, 2 * PX_SEG_MAX, 2 * PX_SEG_MAX },
+	{ 4096, 300000, 0 } };
+static const uint64_t *window;
+static struct pxd_reserve reserve;
 static uint32_t next_msg;
 static bool fin_said[RANKS];
 
@@ -281,7 +285,7 @@ static struct pxd_hosts *hosts_make(const char *more)
 	return h;
 }
 
-static void world_open(bool plain)
+static void world_open(bool plain, bool crowded)
 {
 	static struct pxd_hosts *hosts[2]; /* read only */
 	static int native[RANKS] = { 0, 1 };
@@ -302,6 +306,9 @@ static void world_open(bool plain)
 	}
 	d.node.failed = false;
 	memset(&reader, 0, sizeof reader);
+	window = windows[crowded];
+	reserve = (struct pxd_reserve){ .limit = PX_SEG_MAX + PX_SEG_MIN };
+	reader.reserve = crowded ? &reserve : NULL;
 	memset(&writer, 0, sizeof writer);
 	memset(&sends, 0, sizeof sends);
 	memset(&flow, 0, sizeof flow);
@@ -340,19 +347,23 @@ static void world_close(void)
 /* What is promised whatever the peer says. */
 static void check(void)
 {
-	uint64_t data = 0;
+	uint64_t data = 0, granted = 0;
 
 	for (int r = 0; r < RANKS; r++) {
 		const struct pxd_credit *c = &reader.credit[r];
 
 		for (int k = 0; k < PXD_CREDITS; k++) {
 			MUST(c->freed[k] <= c->arrived[k] && c->arrived[k] <= c->granted[k]);
-			MUST(c->arrived[k] - c->freed[k] <= window[k]);
+			MUST((k == PXD_CREDIT_RESERVE && reader.reserve) ||
+				c->arrived[k] - c->freed[k] <= window[k]);
 		}
+		granted += c->granted[PXD_CREDIT_RESERVE] - c->freed[PXD_CREDIT_RESERVE];
 		data += c->arrived[PXD_CREDIT_DATA] - c->freed[PXD_CREDIT_DATA] +
 			c->arrived[PXD_CREDIT_RESERVE] - c->freed[PXD_CREDIT_RESERVE];
 		MUST(flow.notes.nasks[r] <= PXD_PULLS * RANKS + 64);
 	}
+	/* A segment of each rank may be more than all share. */
+	MUST(!reader.reserve || (granted == reserve.used && granted <= reserve.limit + RANKS * PX_SEG_MAX));
 	for (int i = 0; i < reader.nstreams; i++) {
 		const struct pxd_history *h = &reader.stream[i]->history;
 
@@ -651,12 +662,14 @@ static void turn(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
+	unsigned kind;
 	bool plain;
 
 	in = data;
 	left = len;
-	plain = arg() & 1;
-	world_open(plain);
+	kind = arg();
+	plain = kind & 1;
+	world_open(plain, kind & 2);
 	while (left > 0 && !d.node.failed) {
 		unsigned op = arg();
 
