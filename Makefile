@@ -66,6 +66,10 @@ export OMPI_CC = $(CC)
 export MPICH_CC = $(CC)
 export OMPI_ALLOW_RUN_AS_ROOT = 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = 1
+# Open MPI 5's tcp says at each start on some machines that it reaches nobody; all that is run here shares memory.
+ifneq ($(findstring =openmpi-5,$(MPIS)),)
+export OMPI_MCA_btl = ^tcp
+endif
 
 BASE   = $(wildcard libpacx/base/*.c)
 WIRE   = $(wildcard libpacx/wire/*.c)

@@ -107,7 +107,7 @@ REASONS = {}  # name -> why it is refused, of the rows read
 
 def reason(name):
     """Why `name` is refused; found as lookup finds its row."""
-    return next(REASONS[n] for n in (name, name.removesuffix("_c"), name.removeprefix("X_")) if n in REASONS)
+    return next((REASONS[n] for n in (name, name.removesuffix("_c"), name.removeprefix("X_")) if n in REASONS), "this PACX does not know it")
 
 
 def read_api(path=API):

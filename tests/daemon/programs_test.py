@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 
 import sites
-from sites import BUILD, flavors
+from sites import BUILD, Skipped, flavors, mpmd
 
 LINE = re.compile(r"^rank (\d+) appnum (\d+) of (\d+) universe (\d+) global (\d+) host none io any$", re.M)
 
@@ -62,8 +62,8 @@ def other_arguments_are_another_program():
 def several_programs_at_a_site(order):
     """The daemons are a context of their own, in front or behind; `ocean` at the second site is the first one's."""
     a, b = flavors()[0], flavors()[-1]
-    if not sites.mpmd(a):
-        raise sites.Skipped(f"the launcher of this {a} dies of several programs in one line")
+    if not mpmd(a):
+        raise Skipped(f"the launcher of this {a} dies of several programs in one line")
     daemons = "-np {daemons} {pacxd}"
     left, right = "-np 1 env {env} @/ocean : -np 1 env {env} @/air : -np 1 env {env} @/air", "-np 1 env {env} @/soil : -np 1 env {env} @/ocean"
     both = [f"{daemons} : {x}" if order == "first" else f"{x} : {daemons}" for x in (left, right)]
