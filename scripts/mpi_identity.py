@@ -69,12 +69,14 @@ def library(cc):
     """(soname, file) of the MPI library that programs of cc are linked with."""
     with tempfile.TemporaryDirectory() as tmp:
         exe = os.path.join(tmp, "a")
-        subprocess.run([cc, "-x", "c", "-", "-o", exe], text=True, check=True,
-                       input="#include <mpi.h>\nint main(void) { return MPI_Init(0, 0); }\n")
+        # -t: the linker names the files that it takes; at run time another one of that soname may come first.
+        linked = subprocess.run([cc, "-x", "c", "-", "-o", exe, "-Wl,-t"], text=True, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                input="#include <mpi.h>\nint main(void) { return MPI_Init(0, 0); }\n").stdout
         needed = re.findall(r"NEEDED.*\[(.*)\]", subprocess.run(["readelf", "-d", exe], text=True, check=True, stdout=subprocess.PIPE).stdout)
         where = subprocess.run(["ldd", exe], text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
     for soname in filter(LIBRARY.match, needed):
-        at = re.search(r"^\s*" + re.escape(soname) + r" => (/\S+)", where, re.M)
+        at = re.search(r"^(/\S*/" + re.escape(soname.split(".so")[0]) + r"\.so\S*)$", linked, re.M) or \
+            re.search(r"^\s*" + re.escape(soname) + r" => (/\S+)", where, re.M)
         return soname, os.path.realpath(at[1]) if at else ""
     raise SystemExit(f"mpi_identity: {cc} links with no shared MPI library ({', '.join(needed)}): a static MPI cannot be interposed")
 

@@ -23,6 +23,12 @@ def flavors():
             if shutil.which("mpirun." + f) and os.path.exists(f"{BUILD}/lib/pacx/pacxd-{f}")]
 
 
+def version(flavor):
+    """Of the MPI that PACX is built for: "5.0.7"."""
+    with open(f"{BUILD}/lib/pacx/{flavor}.mpi") as f:
+        return next(line for line in f if line.startswith("identity: ")).strip().rsplit("-", 1)[1]
+
+
 @functools.lru_cache
 def mpmd(flavor):
     """Can the launcher start two programs as one job? That of Open MPI 5.0.7 dies of it."""

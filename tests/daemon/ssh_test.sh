@@ -138,7 +138,7 @@ for mpi in openmpi mpich; do
 	command -v mpicc.$mpi >/dev/null && [ -e "$BUILD/lib/libpacx-$mpi.so" ] || continue
 	mpicc.$mpi -o "$D/size.$mpi" "$D/size.c" || exit 1
 	over=
-	[ $mpi = openmpi ] && over="--oversubscribe --bind-to none"
+	[ $mpi = openmpi ] && over="--oversubscribe --bind-to none --mca btl ^tcp" # tcp: Open MPI 5 warns of it on some machines
 	cat >"$D/hosts.yml" <<END
 sites:
   - {name: a, host: 127.0.0.1, port: $P1, ranks: 2, mpi: $mpi, start: "$SSH $USER_MADE@127.0.0.1 {guard} mpirun.$mpi $over $(both $mpi)"}
@@ -186,7 +186,7 @@ await() { # PATTERN FILE
 for mpi in openmpi mpich; do
 	command -v mpicc.$mpi >/dev/null && [ -e "$BUILD/lib/libpacx-$mpi.so" ] || continue
 	over=
-	[ $mpi = openmpi ] && over="--oversubscribe --bind-to none"
+	[ $mpi = openmpi ] && over="--oversubscribe --bind-to none --mca btl ^tcp" # tcp: Open MPI 5 warns of it on some machines
 	mpicc.$mpi -o "$D/signalled.$mpi" "$D/signalled.c" || failed=1
 	cat >"$D/hosts.yml" <<END
 sites:

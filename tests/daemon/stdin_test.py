@@ -15,6 +15,8 @@ from sites import BUILD
 TMP = tempfile.mkdtemp(prefix="pacx-stdin-")
 RUN = f"{TMP}/run"
 FLAVORS = sites.flavors()
+# Open MPI 5.0's launcher gives parts of a long standard input twice to a rank that reads late, without PACX, too.
+WHOLE = [f for f in FLAVORS if not (f == "openmpi" and sites.version(f).startswith("5.0."))]
 
 # Reads all of standard input at rank 0 after a pause in which the launcher has tried to deliver it; with "wait" it waits for ever.
 PROGRAM = r"""
@@ -75,7 +77,7 @@ def much():
 
 def megabytes_arrive_late_behind_a_command_of_the_users():
     data, want = much()
-    for mpi in FLAVORS:
+    for mpi in WHOLE:
         for options in ((), ("--label",)):
             p = subprocess.run(own_command(mpi, *options), input=data, capture_output=True, timeout=100, env=environment(), check=False)
             label = "[left 0] " if options else ""
@@ -92,7 +94,7 @@ def what_rank_0_does_not_read_holds_nobody_up():
 
 def megabytes_arrive_late():
     data, want = much()
-    for mpi in FLAVORS:
+    for mpi in WHOLE:
         for options in ((), ("--daemons", "first"), ("--form", "single")):
             p = subprocess.run(command(mpi, *options), input=data, capture_output=True, timeout=100, env=environment(), check=False)
             assert (p.returncode, p.stdout.decode()) == (0, want), (mpi, options, p)
