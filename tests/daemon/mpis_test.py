@@ -61,6 +61,11 @@ def patched(source, target, changes=()):
     os.chmod(target, 0o755)
 
 
+def another():
+    """An identity that no Open MPI has, of the series that is here."""
+    return ".".join(known("openmpi")["identity"].split(".")[:2]) + ".99"
+
+
 def known(flavor):
     """What PACX knows of Debian's MPI."""
     with open(f"{BUILD}/lib/pacx/{flavor}.mpi") as f:
@@ -130,13 +135,13 @@ def good(r, size=2):
 
 def test_a_program_runs_with_the_build_for_its_own_library():
     need("openmpi")
-    where = other_mpi("openmpi", "openmpi-4.1.99")
+    where = other_mpi("openmpi", another())
     prog = program("openmpi", "other", f"{where}/lib")
-    for mpi in ("auto", "openmpi", "openmpi-4.1.99", where):
+    for mpi in ("auto", "openmpi", another(), where):
         if os.path.exists(f"{where}/used"):
             os.unlink(f"{where}/used")
         for line in good(pacxrun("-n", "1+1", "--mpi", mpi, "--", prog)):
-            assert f"{where}/lib/libmpi.so.40" in line and "libpacx-openmpi-4.1.99.so" in line, f"{mpi}: {line}"
+            assert f"{where}/lib/libmpi.so.40" in line and f"libpacx-{another()}.so" in line, f"{mpi}: {line}"
         assert os.path.exists(f"{where}/used"), f"{mpi}: its own launcher was not used"
     plain = program("openmpi", "plain", "/nowhere")
     for line in good(pacxrun("-n", "1+1", "--mpi", "auto", "--", plain)):
@@ -145,10 +150,10 @@ def test_a_program_runs_with_the_build_for_its_own_library():
 
 def test_the_library_path_decides_as_for_the_loader():
     need("openmpi")
-    where = other_mpi("openmpi", "openmpi-4.1.99")
+    where = other_mpi("openmpi", another())
     plain = program("openmpi", "plain", "/nowhere")
     for line in good(pacxrun("-n", "2", "--", plain, LD_LIBRARY_PATH=f"{where}/lib")):
-        assert f"{where}/lib/libmpi.so.40" in line and "libpacx-openmpi-4.1.99.so" in line, line
+        assert f"{where}/lib/libmpi.so.40" in line and f"libpacx-{another()}.so" in line, line
 
 
 def test_a_library_that_does_not_fit_says_so_before_init():
@@ -194,7 +199,7 @@ def test_what_the_vendor_lacks_is_refused_by_name():
 
 
 def test_pacxctl_lists_what_is_built():
-    other = other_mpi("openmpi", "openmpi-4.1.99") if "openmpi" in flavors() else None
+    other = other_mpi("openmpi", another()) if "openmpi" in flavors() else None
     env = dict(os.environ)
     strange = f"{TMP}/strange"
     os.makedirs(strange)
@@ -206,7 +211,7 @@ def test_pacxctl_lists_what_is_built():
     for f in flavors():
         about = known(f)
         assert re.search(rf"^{re.escape(about['identity'])}   also {f}\n  serves programs linked with {re.escape(about['library'])}", out, re.M), out
-    assert not other or f"openmpi-4.1.99\n  serves programs linked with {other}/lib/libmpi.so.40" in out, out
+    assert not other or f"{another()}\n  serves programs linked with {other}/lib/libmpi.so.40" in out, out
     assert f"`make MPI={strange}/mpicc`" in out, out
 
 

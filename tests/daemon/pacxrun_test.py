@@ -335,8 +335,9 @@ def odd_arguments_get_through_real_launchers():
         if subprocess.run(["sh", "-c", f"command -v {mpirun.split()[0]}"], capture_output=True).returncode:
             continue
         os.environ.update(env)
-        both = "-np 1 {app} : -np 2 true" if mpmd(mpirun.split()[0].split(".")[1]) else "-np 1 {app}"
-        job = Job([f"{mpirun} {both}"], program=[sys.executable, "-c", show, *words],
+        if not mpmd(mpirun.split()[0].split(".")[1]):
+            continue
+        job = Job([f"{mpirun} -np 1 {{app}} : -np 2 true"], program=[sys.executable, "-c", show, *words],
                   keys=", env: {LD_PRELOAD: ''}").end()
         equal((job.p.returncode, job.out), (0, f"{words!r}\n"), mpirun + job.err)
 

@@ -26,7 +26,8 @@ SUITES = ("bookworm", "trixie", "sid")
 WORLDS = ["openmpi@bookworm+openmpi@trixie+openmpi@sid", "mpich@bookworm+mpich@trixie+mpich@sid", "mpich@sid+openmpi@trixie+mpich@bookworm",
           "openmpi-abi@sid+mpich-abi@sid", "openmpi-abi@sid+openmpi-abi@sid", "mpich-abi@sid+mpich-abi@sid"]
 LAMMPS = {"openmpi@bookworm+openmpi@trixie"}  # Debian builds it with Open MPI only
-# What a vendor's version cannot do by itself, with one site.
+# What a vendor's version cannot do by itself: where a world has such a site, and where there is no other site (VENDORS.md).
+BROKEN_SITE = {("mpich-5.0.2", "datatypes"): "MPICH 5.0.2 divides by zero in MPI_Sendrecv of an empty datatype"}
 BROKEN = {("openmpi-4.1.4", "rma_cas"): "Open MPI 4.1.4 crashes in MPI_Compare_and_swap over shared memory"}
 
 
@@ -167,6 +168,7 @@ def main():
         label = f"{name}@{world.replace('@', '-')}"
         why = [missing[s] for s in missing if f"@{s}" in world] or \
             ["the standard ABI has no Fortran" for _ in [0] if "-abi@" in world and name.startswith("f_")] or \
+            [BROKEN_SITE[identity(s), name] for s in sites if (identity(s), name) in BROKEN_SITE] or \
             [BROKEN[identity(s), name] for s in sites if len(sites) == 1 and (identity(s), name) in BROKEN]
         if why:
             print(f"skip {label}: {why[0]}", flush=True)
