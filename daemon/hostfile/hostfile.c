@@ -159,14 +159,15 @@ static int start_check(const struct pxd_text *t, const struct pxd_site *s)
 			: 0;
 }
 
-int pxd_value_files(const struct pxd_text *t, struct pxd_mark at, const char *text, struct pxd_hosts *h)
+int pxd_value_files(
+	const struct pxd_text *t, struct pxd_mark at, const char *text, bool word, struct pxd_hosts *h)
 {
 	int site = pxd_hosts_find(h, text);
 	char show[PXD_SHOW];
 
-	if (strcmp(text, "shared") == 0)
+	if (word && strcmp(text, "shared") == 0)
 		h->files = PX_WORLD_FILES_SHARED;
-	else if (strcmp(text, "local") == 0)
+	else if (word && strcmp(text, "local") == 0)
 		h->files = PX_WORLD_FILES_LOCAL;
 	else if (site >= 0)
 		h->files = PX_WORLD_FILES_SITE + site;

@@ -48,8 +48,10 @@ int pxd_value_proxy(const struct pxd_text *t, struct pxd_mark at, const char *v,
 int pxd_value_compress(
 	const struct pxd_text *t, struct pxd_mark at, const char *v, enum pxd_compress *kind, int *level);
 
-/* pxd_value_files: shared, local or the name of one of h's sites, into h->files. */
-int pxd_value_files(const struct pxd_text *t, struct pxd_mark at, const char *v, struct pxd_hosts *h);
+/* pxd_value_files: the word shared or local, or the name of one of h's sites, into h->files. word: v is not in quotes, which make a
+ * site's name of it. */
+int pxd_value_files(
+	const struct pxd_text *t, struct pxd_mark at, const char *v, bool word, struct pxd_hosts *h);
 
 /* pxd_key_nearest: the known key with the least edit distance to key; *distance may be NULL. */
 const char *pxd_key_nearest(const char *key, const char *const *known, int n, int *distance);

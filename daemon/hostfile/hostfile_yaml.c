@@ -307,7 +307,7 @@ static int hosts_files(struct pxd_reader *r, const struct pxd_tree *v, void *obj
 	int rc = pxd_tree_expect(r->t, v, PXD_SCALAR, "shared, local or the name of a site");
 
 	(void)object;
-	return rc < 0 ? rc : pxd_value_files(r->t, v->at, v->text, r->h);
+	return rc < 0 ? rc : pxd_value_files(r->t, v->at, v->text, v->plain, r->h);
 }
 
 /* In the order in which they are read: links and files name sites. */

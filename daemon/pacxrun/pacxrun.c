@@ -260,7 +260,7 @@ static int hosts_from_counts(const struct options *o, struct pxd_hosts **out, ch
 			break;
 		p++;
 	}
-	rc = o->files ? pxd_value_files(&t, (struct pxd_mark){ 0, 0 }, o->files, h) : 0;
+	rc = o->files ? pxd_value_files(&t, (struct pxd_mark){ 0, 0 }, o->files, true, h) : 0;
 	if (rc >= 0)
 		rc = counts_options(h, o, why, cap);
 	return pxd_hosts_give(&t, h, rc, out);

@@ -534,6 +534,10 @@ TEST(files_are_shared_on_one_machine_and_at_the_first_site_of_several)
 		PX_WORLD_FILES_SITE);
 	CHECK_INT(files_of("sites: [{name: a, ranks: 1}, {name: b, ranks: 2}]\nfiles: local"),
 		PX_WORLD_FILES_LOCAL);
+	CHECK_INT(files_of("sites: [{name: a, ranks: 1}, {name: local, ranks: 2}]\nfiles: local"),
+		PX_WORLD_FILES_LOCAL);
+	CHECK_INT(files_of("sites: [{name: a, ranks: 1}, {name: local, ranks: 2}]\nfiles: \"local\""),
+		PX_WORLD_FILES_SITE + 1);
 	CHECK_INT(files_of("files: b\nsites: [{name: a, ranks: 1}, {name: b, ranks: 2}]"),
 		PX_WORLD_FILES_SITE + 1);
 }
