@@ -13,6 +13,9 @@
 /* Prediction is for wires so slow that nothing it does can hold them up: one core predicts and compresses several times as much. */
 #define THIN 25e6 /* bytes/s */
 
+#define BRISK                                                                                                \
+	200e6 /* bytes/s: a wire that carries a few KiB sooner than a worker thread gets to compress them */
+
 #define SEGMENT_MIN 1024 /* shorter ones are not predicted */
 
 /* What a segment may refer to: of which stream, held. */
@@ -201,6 +204,11 @@ static double bound_of(const struct pxd_path *l, const struct px_frame *f)
 		(l->opts->compress == PXD_COMPRESS_AUTO && !(l->rate > 0 && l->rate < THIN)))
 		return 0;
 	return bound;
+}
+
+bool pxd_pack_pays(const struct pxd_path *l)
+{
+	return l->choose && (l->opts->compress != PXD_COMPRESS_AUTO || (l->rate > 0 && l->rate < BRISK));
 }
 
 /* Shall segments like this one be remembered, and predicted from what is? */

@@ -6,7 +6,7 @@
  *
  * A middling message (up to PX_MIDDLE_MAX) keeps its place among the envelopes of its destination until its payload has come from
  * the rank, which is at once as a rule; then payload and announcement leave in this order, so that the reader can promise the payload
- * to its rank with the announcement. Without credit for the payload, or when the rank is slow, the announcement leaves alone.
+ * to its rank with the announcement. A payload that came in the envelope becomes such a message if its path compresses. Without credit for the payload, or when the rank is slow, the announcement leaves alone.
  */
 #include "out_flow.h"
 
@@ -21,6 +21,8 @@
 
 #define TURN        32      /* messages looked at per poll: bounds the time in which the envelopes wait */
 #define TOGETHER_NS 300000u /* so long envelopes wait for the payload of the one before */
+#define PACK_MIN    1024    /* what is shorter stays in its envelope, even if the path compresses */
+
 struct held {
 	struct px_list l;
 	struct px_frame f;
@@ -55,7 +57,7 @@ static uint64_t key_of(uint32_t src, uint32_t msg)
 	return (uint64_t)src << 32 | msg;
 }
 
-/* A rank is told when so many envelopes of a pair have left: half of its window. */
+/* A rank is told when envelopes of a pair that weigh so much have left: half of its window. */
 static uint32_t tell_after(const struct pxd_out_flow *o)
 {
 	return (o->window + 1) / 2;
@@ -155,14 +157,16 @@ static void release(struct pxd_out_flow *o, const struct px_frame *f)
 {
 	int rank = (int)f->src - o->base;
 	uint32_t *n = o->released ? &o->released[(size_t)rank * (size_t)o->nworld + f->dst] : NULL;
-	struct px_frame g = {
-		.version = PX_PROTOCOL_VERSION, .type = PX_F_CREDIT, .dst = f->dst, .total = tell_after(o)
-	};
+	struct px_frame g = { .version = PX_PROTOCOL_VERSION, .type = PX_F_CREDIT, .dst = f->dst };
 
-	if (n && ++*n < tell_after(o))
-		return;
-	if (n)
+	g.total = px_envelope_weight(f->total);
+	if (n) {
+		*n += (uint32_t)g.total;
+		if (*n < tell_after(o))
+			return;
+		g.total = *n;
 		*n = 0;
+	}
 	pxd_notes_put(&o->notes, &g, rank);
 }
 
@@ -202,15 +206,6 @@ static struct held *hold(
 	o->nwaiting++;
 	o->waiting_bytes += sizeof *h + f->body;
 	return h;
-}
-
-int pxd_out_flow_take(struct pxd_out_flow *o, const struct px_frame *f, const uint8_t *body)
-{
-	struct pxd_dest *t = &o->dest[f->dst];
-
-	if (px_list_empty(&t->waiting) && may_leave(t, f))
-		return envelope_put(o, t, f, body);
-	return hold(o, t, f, body) ? PX_OK : PX_ENOMEM;
 }
 
 /* The announcement of m need not wait for its payload any longer. */
@@ -413,6 +408,43 @@ int pxd_out_flow_middle(struct pxd_out_flow *o, const struct px_frame *f, int fr
 	else
 		idle_add(o, m);
 	return PX_OK;
+}
+
+/* f came with its payload, and its path may compress: announce it, with the payload as a segment ahead of it. false: not now. */
+static bool inline_pack(struct pxd_out_flow *o, const struct px_frame *f, const uint8_t *body)
+{
+	struct px_frame g = *f;
+	struct out_long *m;
+	struct pxd_seg *s;
+
+	g.body = 0;
+	g.seg = PX_SEG_MIN;
+	g.via = (uint16_t)o->d->node.gateway;
+	m = long_new(o, &g, -1);
+	s = m ? pxd_seg_take(&o->segs, (uint32_t)f->body) : NULL;
+	if (!s || !pxd_path_room(m->dest->path) || credit_take(m, px_seg_charge(s->len)) == PXD_CREDITS ||
+		!(m->head = hold(o, m->dest, &g, NULL))) {
+		pxd_seg_put(s);
+		if (m)
+			long_free(o, m);
+		return false;
+	}
+	memcpy(s->data, body, s->len);
+	m->head->with = m;
+	m->ready = m->slot[0].seg = s;
+	m->posted = 1;
+	return true;
+}
+
+int pxd_out_flow_take(struct pxd_out_flow *o, const struct px_frame *f, const uint8_t *body)
+{
+	struct pxd_dest *t = &o->dest[f->dst];
+
+	if (f->type == PX_F_MSG && f->body >= PACK_MIN && pxd_pack_pays(t->path) && inline_pack(o, f, body))
+		return PX_OK;
+	if (px_list_empty(&t->waiting) && may_leave(t, f))
+		return envelope_put(o, t, f, body);
+	return hold(o, t, f, body) ? PX_OK : PX_ENOMEM;
 }
 
 static bool segments_forward(struct pxd_out_flow *o, struct out_long *m)

@@ -37,7 +37,7 @@
 #define PX_TAG_COUNT (1 << 20)
 #define PX_TAG_PROMISED                                                                                      \
 	(PX_TAG_DATA + PX_TAG_COUNT) /* and above: payload of middling messages, chosen by the in-daemon */
-#define PX_PROMISES 16               /* of them for each rank */
+#define PX_PROMISES 32               /* of them for each rank */
 
 enum px_role { PX_ROLE_APP = 0, PX_ROLE_OUT = 1, PX_ROLE_IN = 2 };
 

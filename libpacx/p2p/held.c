@@ -21,7 +21,7 @@
 #include "unlike.h"
 
 #define LONGS   4  /* long messages per destination whose payload is on its way */
-#define MIDDLES 16 /* the same when the next one is a middling one */
+#define MIDDLES 64 /* the same when the next one is a middling one */
 
 struct px_traffic px_sent;
 
@@ -31,8 +31,8 @@ static uint32_t next_msg;
 
 /* Sends to one rank of another site. */
 struct dest {
-	uint32_t out;    /* envelopes that have not left the out-daemon, as far as it has told */
-	unsigned active; /* long messages whose payload is on its way */
+	uint32_t out; /* weight of the envelopes that have not left the out-daemon, as far as it has told */
+	unsigned active;                   /* long messages whose payload is on its way */
 	struct px_req *held, **held_end;   /* in order: nothing of them has been sent */
 	struct px_req *later, **later_end; /* announced; the payload has not begun */
 };
@@ -226,7 +226,7 @@ static int announce(struct px_req *r, struct dest *d)
 			rc = px_envelope_send(&f, envelope, (int)f.total, to, native_tag);
 		/* Only what has left takes up the window: the daemon gives it back. */
 		if (rc == MPI_SUCCESS && d)
-			d->out++;
+			d->out += px_envelope_weight(f.total);
 		r->done = rc == MPI_SUCCESS && r->mode != PX_SYNCHRONOUS;
 		return rc;
 	}
@@ -242,7 +242,7 @@ static int announce(struct px_req *r, struct dest *d)
 	if (rc != MPI_SUCCESS)
 		return rc;
 	if (d)
-		d->out++;
+		d->out += px_envelope_weight(f.total);
 	if (now) {
 		r->counted = !local;
 		if (d)
@@ -266,7 +266,7 @@ static void move_on(struct px_req *r, int rc)
 		px_req_rest(r);
 }
 
-/* The out-daemon has let n envelopes to dst leave. */
+/* The out-daemon has let envelopes of weight n to dst leave. */
 void px_held_credit(int dst, uint64_t n)
 {
 	struct dest *d = dest_of(dst);

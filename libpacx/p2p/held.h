@@ -10,7 +10,7 @@
 
 int px_held_open(void); /* after px.map is set; 0 or PX_E... */
 
-/* px_held_credit: the out-daemon has let n envelopes to dst leave. */
+/* px_held_credit: the out-daemon has let envelopes to dst leave that weigh n (px_envelope_weight). */
 void px_held_credit(int dst, uint64_t n);
 /* px_held_pulled: the receiver of message `msg` wants its payload. */
 void px_held_pulled(uint32_t msg);

@@ -72,14 +72,14 @@ static bool msg_valid(const struct px_frame *f)
 	if (f->seg == 0)
 		return f->body == f->total && f->total <= PX_INLINE_MAX && f->local == 0 && f->via == 0 &&
 		       !(f->flags & PX_FF_DATA);
-	return f->body == 0 && f->total > PX_INLINE_MAX && f->total <= INT64_MAX && seg_valid(f->seg);
+	return f->body == 0 && f->total > 0 && f->total <= INT64_MAX && seg_valid(f->seg);
 }
 
 static bool seg_frame_valid(const struct px_frame *f)
 {
 	uint64_t left;
 
-	if (!seg_valid(f->seg) || f->total <= PX_INLINE_MAX || f->total > INT64_MAX || f->flags & PX_FF_DATA)
+	if (!seg_valid(f->seg) || f->total == 0 || f->total > INT64_MAX || f->flags & PX_FF_DATA)
 		return false;
 	if (f->offset >= f->total || f->offset % f->seg != 0)
 		return false;
@@ -120,8 +120,7 @@ static bool type_valid(const struct px_frame *f)
 	case PX_F_PULL:
 		return ranks_valid(f) && (f->flags & ~PX_FF_CHECK) == 0 && f->elem == 0 && f->body == 0 &&
 		       f->offset == 0 && f->ctx == 0 && (f->tag == 0 || f->tag == 1) && f->depth == 0 &&
-		       f->total <= INT64_MAX &&
-		       (f->total == 0 ? f->seg == 0 : f->total > PX_INLINE_MAX && seg_valid(f->seg));
+		       f->total <= INT64_MAX && (f->total == 0 ? f->seg == 0 : seg_valid(f->seg));
 	case PX_F_WORLD:
 		return ranks_valid(f) && control_valid(f, 1, PX_CONTROL_MAX) && f->seq == 0 && f->tag == 0;
 	case PX_F_FIN:

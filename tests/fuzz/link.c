@@ -164,6 +164,11 @@ int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, 
 	return rc;
 }
 
+bool pxd_pack_pays(const struct pxd_path *l)
+{
+	return l->opts->compress != PXD_COMPRESS_NONE;
+}
+
 int pxd_unpack(struct pxd_unpack *u)
 {
 	static struct pxd_codec *c;
@@ -424,7 +429,7 @@ static void frame_feed(struct pxd_conn *c, struct px_frame *f, const uint8_t *bo
 
 static struct px_frame frame_some(uint8_t type)
 {
-	static const uint64_t sizes[] = { 0, 1, 1968, 1969, 5000, 262144, 262145, 600000, 3 << 20,
+	static const uint64_t sizes[] = { 0, 1, 5000, 8112, 8113, 262144, 262145, 600000, 3 << 20,
 		INT64_MAX };
 	unsigned a = arg(), b = arg();
 	struct px_frame f = { .version = PX_PROTOCOL_VERSION, .type = type };
@@ -433,7 +438,8 @@ static struct px_frame frame_some(uint8_t type)
 	f.dst = (a >> 2 & 1) + RANKS * (a >> 3 & 1);
 	f.msg = a >> 4;
 	f.total = sizes[b % 10];
-	f.seg = f.total > PX_INLINE_MAX ? (b & 0x80 ? PX_SEG_MAX : PX_SEG_MIN) : 0;
+	f.seg = f.total > PX_INLINE_MAX || (f.total > 0 && b & 0x20) ? (b & 0x80 ? PX_SEG_MAX : PX_SEG_MIN)
+								     : 0;
 	f.flags = b & 0x40 ? PX_FF_SYNC : 0;
 	return f;
 }
@@ -478,7 +484,7 @@ static void to_reader(bool plain)
 
 	if (!s || !s->conn)
 		return;
-	if (type == PX_F_SEG && f.total > PX_INLINE_MAX) {
+	if (type == PX_F_SEG && f.seg) {
 		uint64_t n = (f.total + f.seg - 1) / f.seg, k = c % 4 == 3 ? n - 1 : c % 4;
 
 		f.offset = (k < n ? k : 0) * f.seg;
@@ -606,6 +612,7 @@ static void rank_sends(void)
 	f.dst = RANKS + f.dst % RANKS;
 	f.msg = ++next_msg;
 	f.total = f.total > 3 << 20 ? 3 << 20 : f.total;
+	f.seg = f.total > PX_INLINE_MAX ? f.seg : 0;
 	f.body = f.seg ? 0 : f.total;
 	if (fin_said[f.src] || writer.bye_wanted)
 		return;

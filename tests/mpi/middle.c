@@ -7,7 +7,7 @@
 
 enum { BURST = 40 }; /* more than anybody promises to take at once */
 
-static const int lengths[] = { 1, 256, 257, 1967, 1968, 1969, 2048, 3920, 4000, 4096, 8192, 65535, 65536,
+static const int lengths[] = { 1, 256, 257, 1023, 1024, 1025, 2047, 2048, 4096, 8111, 8112, 8113, 8192, 65535, 65536,
 	65537, 100000 };
 enum { NLENGTHS = sizeof lengths / sizeof lengths[0] };
 

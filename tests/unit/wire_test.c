@@ -29,7 +29,7 @@ static struct px_frame random_message(void)
 		f.body = f.total = test_random() % (PX_INLINE_MAX + 1);
 		return f;
 	}
-	f.total = PX_INLINE_MAX + 1 + (test_random() >> (2 + test_random() % 40));
+	f.total = 1 + (test_random() >> (2 + test_random() % 40));
 	f.seg = PX_SEG_MIN << test_random() % 3;
 	f.local = (uint32_t)test_random();
 	f.via = (uint16_t)test_random();

@@ -59,7 +59,7 @@ def change(rng, data):
             data[at] = (data[at] + rng.choice((-1, 1))) & 255
         else:
             n = min(rng.choice((2, 4, 8)), len(data) - at)
-            data[at:at + n] = rng.choice((0, 1, 1968, 1969, 262144, 1 << 20, (1 << 31) - 1, 1 << 31, (1 << 63) - 1,
+            data[at:at + n] = rng.choice((0, 1, 1968, 8112, 8113, 262144, 1 << 20, (1 << 31) - 1, 1 << 31, (1 << 63) - 1,
                                           (1 << 64) - 1)).to_bytes(8, "little")[:n]
     return bytes(data)
 

@@ -10,7 +10,7 @@ import struct
 import sys
 import zlib
 
-FRAME_SIZE, INLINE_MAX, HELLO_MAX, CONTROL_MAX = 80, 1968, 512, 1048576
+FRAME_SIZE, INLINE_MAX, HELLO_MAX, CONTROL_MAX = 80, 8112, 512, 1048576
 SEGMENTS = (262144, 524288, 1048576)
 RANK_MAX, MESSAGE_MAX = 2**31 - 1, 2**63 - 1
 SYNC, CHECK, COLL, RESERVE, DATA, KEEP = 1, 2, 4, 8, 16, 32
@@ -82,7 +82,7 @@ def frame(data):
     if kind == MSG and f["seg"] == 0:
         need(f["body"] == f["total"] <= INLINE_MAX and f["local"] == 0 and f["via"] == 0 and not f["flags"] & DATA)
     elif kind in (MSG, SEG):
-        need(f["seg"] in SEGMENTS and INLINE_MAX < f["total"] <= MESSAGE_MAX)
+        need(f["seg"] in SEGMENTS and 0 < f["total"] <= MESSAGE_MAX)
         if kind == MSG:
             need(f["body"] == 0)
         else:
@@ -94,7 +94,7 @@ def frame(data):
         if f["total"] == 0:
             need(f["seg"] == 0)
         else:
-            need(f["seg"] in SEGMENTS and INLINE_MAX < f["total"] <= MESSAGE_MAX)
+            need(f["seg"] in SEGMENTS and 0 < f["total"] <= MESSAGE_MAX)
     return f
 
 
