@@ -183,6 +183,7 @@ USES_via = $(call in,net,via via_command)
 USES_status = $(call in,pacxd,status) $(call in,base,rundir)
 USES_key = $(call in,net,key)
 USES_tls = $(call in,net,tls tls_psk key proof)
+USES_tls_handshake = $(USES_tls)
 USES_proof = $(call in,net,proof key)
 USES_crowd = $(call in,net,crowd)
 USES_ranks = libpacx/p2p/ranks.c
@@ -193,7 +194,7 @@ USES_history = $(call in,link,history link_seg)
 USES_link = $(call in,link,link link_in link_back link_rate link_seg outq stream_life auto_codec codec \
 	seg_in seg_code predict forecast history lossy) \
 	$(call in,pacxd,in_send out_flow out_notes) $(call in,net,tcp_state frame_check)
-$(foreach t,codec auto_codec predict lossy history via status key tls proof crowd outq ranks,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
+$(foreach t,codec auto_codec predict lossy history via status key tls proof crowd outq ranks tls_handshake,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
 
 $(B)/tests/%: $(B)/obj/plain/tests/unit/%.o $(FLOORS)
 	@mkdir -p $(@D)
@@ -231,10 +232,10 @@ $(B)/bench/predict: $(B)/obj/plain/tests/bench/predict.o $(call plain,$(USES_pre
 
 # The emulated wide area of scripts/wanlab, a tool of its own.
 LAB = $(B)/lab/wanem
-$(LAB): tests/lab/wanem.c
+$(LAB): tests/lab/wanem.c tests/lab/wanem_params.c $(wildcard tests/lab/*.h)
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  LINK    $@")
-	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -g $(OPT) $(WARN) $(SANFLAGS) -o $@ $<
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -g $(OPT) $(WARN) $(SANFLAGS) -o $@ $(filter %.c,$^)
 
 NOMPI_ITEMS = $(UNIT) "tests/wire/check_vectors.py $(B)/tests/decode" "tests/wire/convert.py --check" $(foreach t,$(FUZZ),"$(B)/tests/replay_$(t) tests/fuzz/corpus/$(t)")
 DAEMON_TESTS = $(sort $(wildcard tests/daemon/*_test.sh tests/daemon/*_test.py))

@@ -51,6 +51,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "wanem_fifo.h"
+#include "wanem_params.h"
+
 #define READS_PER_TURN 64           /* packets taken from one site before the others have their turn */
 #define HELD_MAX       (512u << 20) /* bytes in all queues and delay lines together; above it packets are lost */
 #define QUEUE_MIN      100000       /* the automatic queue is never shorter */
@@ -58,25 +61,6 @@
 #define PACKET_MAX     65535
 #define SITES_MAX      16    /* what fits into an answer to show */
 #define TEXT_MAX       65536 /* an answer on the control socket */
-
-struct packet {
-	struct packet *next;
-	int64_t when; /* in the queue: when it came; in the delay line: when it arrives */
-	size_t size;
-	unsigned char data[];
-};
-
-struct fifo {
-	struct packet *head, **tail;
-	size_t bytes;
-};
-
-struct params {
-	int64_t latency; /* ns */
-	double rate;     /* bytes per second, 0 unlimited */
-	double loss;     /* percent */
-	size_t queue;    /* bytes, 0 automatic */
-};
 
 struct link {
 	struct params p;
@@ -97,7 +81,6 @@ static struct site *sites;
 static struct link *links; /* [from * nsites + to] */
 static int nsites;
 static int mtu = 1500;
-static size_t held;
 static uint64_t seed = 1;
 
 static void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
@@ -129,33 +112,6 @@ static double draw(void)
 	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
 	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
 	return (double)((z ^ (z >> 31)) >> 11) / 9007199254740992.0;
-}
-
-static void fifo_init(struct fifo *f)
-{
-	f->head = NULL;
-	f->tail = &f->head;
-	f->bytes = 0;
-}
-
-static void fifo_put(struct fifo *f, struct packet *p)
-{
-	p->next = NULL;
-	*f->tail = p;
-	f->tail = &p->next;
-	f->bytes += p->size;
-	held += p->size;
-}
-
-static struct packet *fifo_take(struct fifo *f)
-{
-	struct packet *p = f->head;
-
-	if (!(f->head = p->next))
-		f->tail = &f->head;
-	f->bytes -= p->size;
-	held -= p->size;
-	return p;
 }
 
 /* ---- links ---- */
@@ -269,77 +225,7 @@ static void site_read(int from)
 	}
 }
 
-/* ---- numbers with units, commands ---- */
-
-/* parse_number: VALUE UNIT with the units of `table` (name, factor, ..., NULL); false if it is something else or negative. */
-struct unit {
-	const char *name;
-	double factor;
-};
-static bool parse_number(const char *s, const struct unit *units, double *out)
-{
-	char *end;
-	double v = strtod(s, &end);
-
-	if (end == s || !(v >= 0 && v < 1e15))
-		return false;
-	for (; units->name; units++)
-		if (!strcmp(end, units->name)) {
-			*out = v * units->factor;
-			return true;
-		}
-	return false;
-}
-
-static const struct unit times[] = { { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }, { NULL, 0 } };
-static const struct unit sizes[] = { { "", 1 }, { "B", 1 }, { "kB", 1e3 }, { "MB", 1e6 }, { "GB", 1e9 },
-	{ "KiB", 1024 }, { "MiB", 1048576 }, { NULL, 0 } };
-static const struct unit rates[] = { { "", 1 }, { "B/s", 1 }, { "kB/s", 1e3 }, { "MB/s", 1e6 },
-	{ "GB/s", 1e9 }, { "kbit/s", 125 }, { "Mbit/s", 125e3 }, { "Gbit/s", 125e6 }, { NULL, 0 } };
-static const struct unit percents[] = { { "", 1 }, { "%", 1 }, { NULL, 0 } };
-
-/* params_set: one KEY and VALUE into *p, or what is wrong. */
-static const char *params_set(struct params *p, const char *key, const char *value)
-{
-	double v;
-
-	if (!strcmp(key, "latency")) {
-		if (!parse_number(value, times, &v) || v > 60e9)
-			return "a latency is like 10ms, 500us or 1s, at most 60s";
-		p->latency = (int64_t)v;
-	} else if (!strcmp(key, "rate")) {
-		if (!parse_number(value, rates, &v) || (v > 0 && v < 10))
-			return "a rate is like 1MB/s or 100Mbit/s, 0 is unlimited";
-		p->rate = v;
-	} else if (!strcmp(key, "loss")) {
-		if (!parse_number(value, percents, &v) || v > 100)
-			return "a loss is in percent, 0 to 100";
-		p->loss = v;
-	} else if (!strcmp(key, "queue")) {
-		if (!parse_number(value, sizes, &v))
-			return "a queue is like 100kB, 0 is automatic";
-		p->queue = (size_t)v;
-	} else {
-		return "the keys are latency, rate, loss and queue";
-	}
-	return NULL;
-}
-
-/* params_change: all of "KEY=VALUE KEY=VALUE..." into *p, or what is wrong. */
-static const char *params_change(struct params *p, const char *words)
-{
-	char key[16], value[32];
-	int n;
-
-	while (sscanf(words, " %15[^= ]=%31s%n", key, value, &n) == 2) {
-		const char *why = params_set(p, key, value);
-
-		if (why)
-			return why;
-		words += n;
-	}
-	return words[strspn(words, " \n")] ? "set LINK KEY=VALUE..." : NULL;
-}
+/* ---- commands ---- */
 
 /* link_matches: does the text name the link from -> to? *valid is set when it names any link at all. */
 static bool link_matches(const char *text, int from, int to)
