@@ -130,13 +130,13 @@ def lammps(args, roots, world):
         plain = []
         for i, site in enumerate(sites):
             run = subprocess.run([*launch(roots, site).split(), "-np", "4", "lmp", "-in", "/pacx/tests/apps/in.melt", "-log", "none"],
-                                 stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=args.deadline)
+                                 stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=4 * args.deadline)
             plain.append(f"{folder}/plain{i}")
             with open(plain[-1], "w") as f:
                 f.write(run.stdout)
         held = hostfile(roots, world, [2] * len(sites), lambda *_: "lmp", folder)
         p = subprocess.run([f"{args.build}/bin/pacxrun", "-f", f"{folder}/hosts.yml", "--", "lmp", "-in", "/pacx/tests/apps/in.melt", "-log", "none"],
-                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=args.deadline)
+                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=4 * args.deadline)
         for s in held:
             s.close()
         with open(f"{folder}/coupled", "w") as f:
