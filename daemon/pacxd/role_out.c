@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "address.h"
 #include "alive.h"
 #include "conn.h"
 #include "conn_dial.h"
@@ -19,6 +18,7 @@
 #include "handoff.h"
 #include "link.h"
 #include "listen.h"
+#include "missing.h"
 #include "out_flow.h"
 #include "pacxd.h"
 #include "stats.h"
@@ -28,7 +28,6 @@
 #define RING            32
 #define STATUS_FIRST_MS 3000
 #define STATUS_EVERY_MS 5000
-#define NAMED           6 /* sites in a line of those that are missing */
 #define ABORT_FLUSH_NS  2000000000u
 
 struct out {
@@ -56,44 +55,12 @@ struct out {
 	int abort_code;
 };
 
-/* missing_list: the sites that are not there, the first ones by name. early: that one is not up yet is no fault. */
-static void missing_list(struct out *o, bool early, char *text, size_t cap)
-{
-	struct pxd *d = o->d;
-	size_t n = 0;
-	int named = 0;
-
-	text[0] = '\0';
-	for (int i = 0; i < d->node.hosts->nsites && n + 1 < cap; i++) {
-		const struct pxd_site *s = &d->node.hosts->sites[i];
-		const struct pxd_dial *dial;
-		char place[PXD_HOSTPORT];
-
-		if (i == d->node.self || o->path[i].ever_up)
-			continue;
-		if (named++ == NAMED) {
-			snprintf(text + n, cap - n, ", and %d more", o->missing - NAMED);
-			return;
-		}
-		dial = &o->path[i].stream[0]->dial;
-		if (!o->path[i].stream[0]->dials)
-			n += (size_t)snprintf(
-				text + n, cap - n, "%s%s (it has to dial us)", n ? ", " : "", s->name);
-		else
-			n += (size_t)snprintf(text + n, cap - n, "%s%s at %s (%s)", n ? ", " : "", s->name,
-				pxd_hostport(dial->host, dial->port, place),
-				!dial->why[0] || (early && strstr(dial->why, "Connection refused"))
-					? "not up yet"
-					: dial->why);
-	}
-}
-
 static void on_status(uv_timer_t *t)
 {
 	struct out *o = t->data;
 	char text[700];
 
-	missing_list(o, true, text, sizeof text);
+	pxd_missing(&o->d->node, o->path, true, text, sizeof text);
 	px_log(PX_LOG_INFO, "waiting for %d of %d sites, for %.0f s now: %s", o->missing,
 		o->d->node.hosts->nsites, (double)(px_now_ns() - o->d->started) / 1e9, text);
 }
@@ -103,7 +70,7 @@ static void on_deadline(uv_timer_t *t)
 	struct out *o = t->data;
 	char text[700];
 
-	missing_list(o, false, text, sizeof text);
+	pxd_missing(&o->d->node, o->path, false, text, sizeof text);
 	pxd_fail(&o->d->node, PXD_EXIT_START, "start deadline of %g s passed: missing %s",
 		(double)o->d->node.hosts->deadline_start_ms / 1000, text);
 }
