@@ -16,6 +16,7 @@
 #include "conn.h"
 #include "in_send.h"
 #include "link.h"
+#include "nobody_dials.h"
 #include "out_flow.h"
 #include "pack.h"
 #include "quiet.h"
@@ -171,27 +172,14 @@ size_t pxd_conn_busy(const struct pxd_conn *c)
 	(void)c;
 	return 0;
 }
-int pxd_dial_init(struct pxd_dial *dial, struct pxd_node *d, const struct px_preamble *pre)
-{
-	dial->d = d;
-	dial->pre = *pre;
-	return 0;
-}
-void pxd_dial_start(struct pxd_dial *dial)
-{
-	(void)dial;
-}
-void pxd_dial_stop(struct pxd_dial *dial)
-{
-	(void)dial;
-}
-void pxd_dial_close(struct pxd_dial *dial)
-{
-	(void)dial;
-}
 int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, bool ahead)
 {
 	return pxd_path_put_seg(l, f, seg, ahead);
+}
+bool pxd_pack_pays(const struct pxd_path *l)
+{
+	(void)l;
+	return false;
 }
 int pxd_unpack(struct pxd_unpack *u)
 {

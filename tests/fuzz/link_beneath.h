@@ -7,6 +7,7 @@
 #include "conn.h"
 #include "quiet.h"
 #include "err.h"
+#include "nobody_dials.h"
 #include "frame_check.h"
 #include "fuzz.h"
 #include "in_send.h"
@@ -124,26 +125,6 @@ size_t pxd_conn_busy(const struct pxd_conn *c)
 {
 	(void)c;
 	return busy;
-}
-
-/* Nobody dials here. */
-int pxd_dial_init(struct pxd_dial *dial, struct pxd_node *d, const struct px_preamble *pre)
-{
-	dial->d = d;
-	dial->pre = *pre;
-	return PX_OK;
-}
-void pxd_dial_start(struct pxd_dial *dial)
-{
-	(void)dial;
-}
-void pxd_dial_stop(struct pxd_dial *dial)
-{
-	(void)dial;
-}
-void pxd_dial_close(struct pxd_dial *dial)
-{
-	(void)dial;
 }
 
 /* Compression, at once and not beside the loop. */
