@@ -269,7 +269,7 @@ def null_outputs(f):
 
 def call_body(f, small, opts):
     """Statements that call px_<Name> from f, whose int form is small; c or n is set."""
-    pre, post, args = [], [], []
+    pre, outs, args = [], [], []
     for p, q in zip(f.params, small.params):
         if p.type == "MPI_Comm" and not p.array:
             args.append(("native" if len(f.comms()) == 1 else "PX_MAP(%s)" % p.name) if "any" in opts else "c")
@@ -285,6 +285,9 @@ def call_body(f, small, opts):
             conv = "px_narrow_count" if "MPI_Count" in p.type else "px_narrow_aint"
             pre.append((p.name, f"{conv}({p.name}, {cond}px_vector_len(c, {kind}, &rc), &rc)"))
             args.append(p.name + "_")
+        elif p.type == "MPI_Count *" and q.type == "MPI_Aint *":  # an extent that comes back
+            outs.append(p.name)
+            args.append(f"&{p.name}_")
         else:
             args.append(p.name)
     lock = "nolock" not in opts
@@ -303,7 +306,10 @@ def call_body(f, small, opts):
         return out
     if not lock:
         return [f"return {call};"]
-    return [*nulls, f'outer = px_begin("{symbol_name(f.name)}");', f"rc = {call};", "px_end(outer);", "return rc;"]
+    lines = [*nulls, f'outer = px_begin("{symbol_name(f.name)}");', f"rc = {call};", "px_end(outer);"]
+    if outs:
+        lines = ["{", *indent([*(f"MPI_Aint {n}_ = 0;" for n in outs), "", *lines, *(f"*{n} = {n}_;" for n in outs)]), "}"]
+    return [*lines, "return rc;"]
 
 
 def native_call(f, mapped=True):
