@@ -15,6 +15,8 @@
 
 #include <stdlib.h>
 
+#include "residual.h"
+
 #define SAMPLE      16384
 #define SEGMENT_MIN 1024  /* shorter ones are not worth the handing over */
 #define FIXED_NS    10000 /* per compressed segment: handing over to the worker and back */
@@ -35,13 +37,14 @@ struct candidate {
 	double ratio; /* relative to that of the sample's codec */
 };
 
-enum { LZ4, ZSTD1, ZSTD3, CANDIDATES };
+enum { LZ4, ZSTD1, ZSTD3, RESIDUAL, CANDIDATES };
 enum { SAMPLER = ZSTD1, CLASSES = 5 };
 
 static const struct candidate candidates[CANDIDATES] = {
 	[LZ4] = { PXD_CODEC_LZ4, 1, 0.15, 8, 1.25 },
 	[ZSTD1] = { PXD_CODEC_ZSTD, 1, 0.08, 8, 1 },
 	[ZSTD3] = { PXD_CODEC_ZSTD, 3, 0.04, 8, 0.97 },
+	[RESIDUAL] = { PXD_CODEC_RESIDUAL, 0, 0.03, 8, 1 }, /* of what has been predicted only */
 };
 
 struct cell {
@@ -55,6 +58,7 @@ struct cell {
 /* Element sizes that are shuffled alike. */
 struct class
 {
+	int candidates; /* those that may be used */
 	struct cell cell[CANDIDATES];
 	bool known;     /* the ratios mean something */
 	unsigned pause; /* segments to leave plain */
@@ -82,8 +86,11 @@ struct pxd_auto *pxd_auto_new(const struct pxd_link_opts *o)
 		return NULL;
 	a->mode = o->compress;
 	a->level = o->compress_level;
-	for (int k = 0; k < CLASSES; k++)
+	for (int k = 0; k < CLASSES; k++) {
 		a->class[k].pause_next = a->predicted[k].pause_next = 1;
+		a->class[k].candidates = RESIDUAL;
+		a->predicted[k].candidates = CANDIDATES;
+	}
 	return a;
 }
 
@@ -108,7 +115,7 @@ static struct class *class_of(struct pxd_auto *a, unsigned elem, bool predicted)
 
 static int with_shuffle(int codec, unsigned elem)
 {
-	return pxd_codec_shuffles(elem) ? codec | PXD_CODEC_SHUFFLE : codec;
+	return codec != PXD_CODEC_RESIDUAL && pxd_codec_shuffles(elem) ? codec | PXD_CODEC_SHUFFLE : codec;
 }
 
 static void pause_begin(struct class *k)
@@ -173,7 +180,7 @@ static int trial(
 	double hope = best * GAIN;
 	int found = -1;
 
-	for (int i = 0; i < CANDIDATES; i++) {
+	for (int i = 0; i < k->candidates; i++) {
 		const struct cell *l = &k->cell[i];
 		bool fresh = l->speed > 0 && k->seq - l->seen < STALE;
 		double speed = l->speed > 0 ? 2 * l->speed : candidates[i].hope * candidates[i].speed;
@@ -196,7 +203,7 @@ static struct pxd_choice pick_codec(
 	double best = w;
 	int pick = -1, other;
 
-	for (int i = 0; i < CANDIDATES; i++) {
+	for (int i = 0; i < k->candidates; i++) {
 		double v = cost(n, w, k->cell[i].ratio, speed_of(k, i), hidden);
 
 		if (v < best * (pick < 0 ? GAIN : 1) && (a->saved >= 0 || v < 0.8 * w)) {
@@ -287,8 +294,8 @@ struct pxd_choice pxd_auto_choose(struct pxd_auto *a, struct pxd_codec *c, const
 	return choose_auto(a, c, in, n, elem, (double)queued, cores_free);
 }
 
-struct pxd_choice pxd_auto_choose_known(struct pxd_auto *a, double ratio, size_t n, unsigned elem,
-	double rate, size_t queued, bool cores_free)
+struct pxd_choice pxd_auto_choose_known(struct pxd_auto *a, const struct pxd_outlook *o, size_t n,
+	unsigned elem, double rate, size_t queued, bool cores_free)
 {
 	struct pxd_choice ch = { PXD_CODEC_NONE, 0, false };
 	struct class *k = class_of(a, elem, true);
@@ -303,7 +310,9 @@ struct pxd_choice pxd_auto_choose_known(struct pxd_auto *a, double ratio, size_t
 		k->seq++;
 		k->known = true; /* anew for each flow; what is learnt is the speed */
 		for (int i = 0; i < CANDIDATES; i++) {
-			k->cell[i].ratio = i == LZ4 ? 1 : ratio * candidates[i].ratio;
+			k->cell[i].ratio = i == LZ4        ? 1
+					   : i == RESIDUAL ? o->residual
+							   : o->zstd * candidates[i].ratio;
 			k->cell[i].exact = false;
 		}
 		ch = pick_codec(a, k, (double)n, w, cores_free ? (double)queued / a->rate : 0, elem);

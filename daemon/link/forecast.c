@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "residual.h"
+#include "weigh.h"
+
 #define SLOTS      512   /* flows remembered: a power of two */
 #define BLOCKS     4     /* looked at, of a segment */
 #define BLOCK      256   /* numbers of each */
@@ -26,13 +29,15 @@ static const uint8_t strides[] = { 1, 2, 3, 4, 6 };
 struct choice {
 	bool known;
 	uint8_t how, stride; /* how = 0: better without */
-	double ratio;
+	int nrefs;
+	struct pxd_outlook outlook;
 };
 
 struct slot {
 	uint64_t flow;
 	unsigned wait, wait_next;
-	struct choice best[PXD_PREDICT_REFS + 1]; /* by number of references at hand */
+	/* By number of references at hand, and whether the first one is that of the message before. */
+	struct choice best[PXD_PREDICT_REFS + 1][2];
 };
 
 struct pxd_forecast {
@@ -68,18 +73,39 @@ static struct slot *slot_of(struct pxd_forecast *f, uint64_t flow)
 	return t;
 }
 
-static void refs_at(const struct pxd_scene *s, size_t at, const uint8_t **ref)
+static struct choice *choice_of(struct slot *t, const struct pxd_scene *s)
 {
+	return &t->best[s->nrefs][s->nrefs > 0 && s->back > 1];
+}
+
+/* How many references there are at equal distances. */
+static int spaced(const struct pxd_scene *s)
+{
+	int n = s->nrefs > 0 ? (s->nrefs - 1) / s->back + 1 : 0;
+
+	return n < PXD_PREDICT_SPACED ? n : PXD_PREDICT_SPACED;
+}
+
+void pxd_scene_refs(const struct pxd_scene *s, const struct pxd_predictor *p, int *out)
+{
+	for (int i = 0; i < p->nrefs; i++)
+		out[i] = p->how & PXD_PREDICT_WEIGHTED ? i : i * s->back;
+}
+
+static void refs_at(const struct pxd_scene *s, const struct pxd_predictor *p, size_t at, const uint8_t **ref)
+{
+	int which[PXD_PREDICT_REFS];
+
+	pxd_scene_refs(s, p, which);
 	for (int i = 0; i < PXD_PREDICT_REFS; i++)
-		ref[i] = i < s->nrefs ? s->ref[i] + at : NULL;
+		ref[i] = i < p->nrefs ? s->ref[which[i]] + at : NULL;
 }
 
 /* Significant bits that a predictor leaves in the blocks of s. */
-static double bits_left(struct pxd_forecast *f, const struct pxd_scene *s, uint8_t how, uint8_t stride)
+static double bits_left(struct pxd_forecast *f, const struct pxd_scene *s, const struct pxd_predictor *p)
 {
 	unsigned word = pxd_predict_word(s->elem);
 	size_t count = s->n / word, blocks = count > BLOCKS * BLOCK ? BLOCKS : 1, each = BLOCK;
-	struct pxd_predictor p = { .how = how, .stride = stride };
 	double bits = 0;
 
 	if (blocks == 1 && count < BLOCK)
@@ -88,132 +114,192 @@ static double bits_left(struct pxd_forecast *f, const struct pxd_scene *s, uint8
 		size_t at = (count - each) / blocks * b * word;
 		const uint8_t *ref[PXD_PREDICT_REFS];
 
-		refs_at(s, at, ref);
-		pxd_predict_apply(&p, word, s->in + at, ref, each * word, f->out);
+		refs_at(s, p, at, ref);
+		pxd_predict_apply(p, word, s->in + at, ref, each * word, f->out);
 		bits += (double)pxd_predict_bits(word, f->out, each * word, each > 2 * WARM ? WARM : 0);
 	}
 	return bits;
 }
 
+static void weigh(const struct pxd_scene *s, struct pxd_predictor *p)
+{
+	const uint8_t *ref[PXD_PREDICT_REFS];
+
+	refs_at(s, p, 0, ref);
+	pxd_weigh(p, pxd_predict_word(s->elem), s->in, ref, s->n);
+}
+
 struct race {
 	struct pxd_forecast *f;
 	const struct pxd_scene *s;
-	uint8_t base; /* bits of `how` that all candidates have */
-	uint8_t how, stride;
+	uint8_t base;              /* bits of `how` that all candidates have */
+	struct pxd_predictor best; /* how = 0: none yet */
 	double bits;
 };
 
-static void try_one(struct race *r, uint8_t how, uint8_t stride)
+static double bits_of(struct race *r, uint8_t how, uint8_t stride, int nrefs)
 {
-	double bits = bits_left(r->f, r->s, how | r->base, stride);
+	struct pxd_predictor p = { .how = how, .stride = stride, .nrefs = nrefs };
 
-	if (r->how == 0 || bits < r->bits) {
+	return bits_left(r->f, r->s, &p);
+}
+
+static void try_one(struct race *r, const struct pxd_predictor *p)
+{
+	double bits = bits_left(r->f, r->s, p);
+
+	if (r->best.how == 0 || bits < r->bits) {
 		r->bits = bits;
-		r->how = how | r->base;
-		r->stride = stride;
+		r->best = *p;
 	}
 }
 
-/* Are whole numbers or floating-point numbers the better image? */
+/* Are whole numbers or floating-point numbers the better image? (Of numbers that are all positive they are the same.) */
 static uint8_t image_of(struct race *r)
 {
 	double whole = 0, floating = 0;
 
 	for (uint8_t stride = 1; stride <= 3; stride++) {
-		whole += bits_left(r->f, r->s, r->base | PXD_PREDICT_SPACE_1, stride);
-		floating += bits_left(r->f, r->s, r->base | PXD_PREDICT_SPACE_1 | PXD_PREDICT_FLOAT, stride);
+		whole += bits_of(r, r->base | PXD_PREDICT_SPACE_1, stride, 0);
+		floating += bits_of(r, r->base | PXD_PREDICT_SPACE_1 | PXD_PREDICT_FLOAT, stride, 0);
 	}
 	if (r->s->nrefs > 0) {
-		whole += bits_left(r->f, r->s, r->base | 1, 0);
-		floating += bits_left(r->f, r->s, r->base | 1 | PXD_PREDICT_FLOAT, 0);
+		whole += bits_of(r, r->base | 1, 0, 1);
+		floating += bits_of(r, r->base | 1 | PXD_PREDICT_FLOAT, 0, 1);
 	}
-	return floating < whole ? PXD_PREDICT_FLOAT : 0;
+	return floating <= whole ? PXD_PREDICT_FLOAT : 0;
+}
+
+/* With weights: of two references, of four, of all. */
+static void race_weighted(struct race *r, uint8_t stride)
+{
+	for (int n = 2; n <= r->s->nrefs; n = n + 2 <= r->s->nrefs || n == r->s->nrefs ? n + 2 : n + 1) {
+		struct pxd_predictor p = { .how = r->base | PXD_PREDICT_WEIGHTED | 1, .nrefs = n };
+
+		weigh(r->s, &p);
+		for (uint8_t k = 0; k <= 1; k++) {
+			p.how = (uint8_t)((p.how & ~PXD_PREDICT_SPACE) | k * PXD_PREDICT_SPACE_1);
+			p.stride = k ? stride : 0;
+			try_one(r, &p);
+		}
+	}
 }
 
 /* The best predictor of s. */
 static void race_run(struct race *r)
 {
-	uint8_t image, space_stride = 1, big = r->base;
+	uint8_t image, space_stride, big = r->base;
 
 	image = image_of(r);
 	r->base = big | image;
 	for (size_t i = 0; i < sizeof strides; i++)
 		for (uint8_t k = 1; k <= 3; k++)
-			try_one(r, (uint8_t)(k * PXD_PREDICT_SPACE_1), strides[i]);
-	space_stride = r->stride;
-	for (uint8_t time = 1; time <= r->s->nrefs; time++)
+			try_one(r,
+				&(struct pxd_predictor){ .how = (uint8_t)(k * PXD_PREDICT_SPACE_1) | r->base,
+					.stride = strides[i] });
+	space_stride = r->best.stride;
+	for (uint8_t time = 1; time <= spaced(r->s); time++)
 		for (uint8_t k = 0; k <= 3; k++)
-			try_one(r, (uint8_t)(time | k * PXD_PREDICT_SPACE_1), k ? space_stride : 0);
-	if (r->s->nrefs > 0) {
-		r->base = big;
-		try_one(r, PXD_PREDICT_XOR | 1, 0);
-	}
+			try_one(r, &(struct pxd_predictor){
+					   .how = (uint8_t)(time | k * PXD_PREDICT_SPACE_1) | r->base,
+					   .stride = k ? space_stride : 0,
+					   .nrefs = time });
+	if (r->s->nrefs > 0)
+		try_one(r, &(struct pxd_predictor){ .how = PXD_PREDICT_XOR | 1 | big, .nrefs = 1 });
+	if (image)
+		race_weighted(r, space_stride);
 }
 
-/* What the codec makes of a sample of s, predicted or (how = 0) plain. */
-static double ratio_of(
-	struct pxd_forecast *f, struct pxd_codec *c, const struct pxd_scene *s, uint8_t how, uint8_t stride)
+/* What the codecs make of a sample of s, predicted or (how = 0) plain. */
+static struct pxd_outlook outlook_of(
+	struct pxd_forecast *f, struct pxd_codec *c, const struct pxd_scene *s, const struct pxd_predictor *p)
 {
 	size_t len = s->n < SAMPLE ? s->n / 16 * 16 : SAMPLE, at = (s->n - len) / 2 & ~(size_t)15, m;
-	struct pxd_predictor p = { .how = how, .stride = stride };
+	struct pxd_outlook o = { 1, 1 };
 	const uint8_t *ref[PXD_PREDICT_REFS];
+	unsigned word = pxd_predict_word(s->elem);
 
-	refs_at(s, at, ref);
-	if (how)
-		pxd_predict_apply(&p, pxd_predict_word(s->elem), s->in + at, ref, len, f->out);
-	m = pxd_codec_pack(c, PXD_CODEC_ZSTD | PXD_CODEC_SHUFFLE, 1, s->elem, how ? f->out : s->in + at, len,
-		f->packed, sizeof f->packed);
-	return m ? (double)m / (double)len : 1;
+	refs_at(s, p, at, ref);
+	if (p->how)
+		pxd_predict_apply(p, word, s->in + at, ref, len, f->out);
+	m = pxd_codec_pack(c, PXD_CODEC_ZSTD | PXD_CODEC_SHUFFLE, 1, s->elem, p->how ? f->out : s->in + at,
+		len, f->packed, sizeof f->packed);
+	if (m)
+		o.zstd = (double)m / (double)len;
+	m = p->how ? pxd_residual_pack(word, f->out, len, f->packed, sizeof f->packed) : 0;
+	if (m)
+		o.residual = (double)m / (double)len;
+	return o;
+}
+
+static double better_of(const struct pxd_outlook *o)
+{
+	return o->zstd < o->residual ? o->zstd : o->residual;
+}
+
+/* Is what has been in use so far as good as the winner of the race, or nearly? Then it stays. */
+static void keep_old(struct race *r, const struct choice *old)
+{
+	struct pxd_predictor p = { .how = old->how, .stride = old->stride, .nrefs = old->nrefs };
+
+	if (!old->known || old->how == 0)
+		return;
+	if (p.how & PXD_PREDICT_WEIGHTED)
+		weigh(r->s, &p);
+	if (bits_left(r->f, r->s, &p) * FEWER_BITS <= r->bits)
+		r->best = p;
 }
 
 static void look(struct pxd_forecast *f, struct pxd_codec *c, const struct pxd_scene *s, struct slot *t)
 {
-	struct choice *now = &t->best[s->nrefs], old = *now;
+	static const struct pxd_predictor none;
+	struct choice *now = choice_of(t, s), old = *now;
 	struct race r = { .f = f, .s = s, .base = s->big ? PXD_PREDICT_BIG : 0 };
-	double plain = ratio_of(f, c, s, 0, 0), with;
+	struct pxd_outlook plain = outlook_of(f, c, s, &none), with;
 
 	f->looks++;
 	race_run(&r);
-	if (old.known && old.how && bits_left(f, s, old.how, old.stride) * FEWER_BITS <= r.bits) {
-		r.how = old.how;
-		r.stride = old.stride;
-	}
-	with = ratio_of(f, c, s, r.how, r.stride);
+	keep_old(&r, &old);
+	with = outlook_of(f, c, s, &r.best);
 	now->known = true;
-	now->how = with < plain * (old.known && old.how ? 1 : BETTER) ? r.how : 0;
-	now->stride = now->how ? r.stride : 0;
-	now->ratio = now->how ? with : plain;
-	if (old.known && (old.how != now->how || old.stride != now->stride))
+	now->how = better_of(&with) < plain.zstd * (old.known && old.how ? 1 : BETTER) ? r.best.how : 0;
+	now->stride = now->how ? r.best.stride : 0;
+	now->nrefs = now->how ? r.best.nrefs : 0;
+	now->outlook = now->how ? with : plain;
+	if (old.known && (old.how != now->how || old.stride != now->stride || old.nrefs != now->nrefs))
 		t->wait_next = 1;
 	t->wait = t->wait_next;
 	t->wait_next = t->wait_next < WAIT_MAX ? 2 * t->wait_next : WAIT_MAX;
 }
 
 bool pxd_forecast_choose(struct pxd_forecast *f, struct pxd_codec *c, const struct pxd_scene *s,
-	struct pxd_predictor *p, double *ratio)
+	struct pxd_predictor *p, struct pxd_outlook *o)
 {
 	struct slot *t = slot_of(f, s->flow);
-	struct choice *best = &t->best[s->nrefs];
+	struct choice *best = choice_of(t, s);
 
 	if (t->wait == 0 || !best->known)
 		look(f, c, s, t);
 	else
 		t->wait--;
-	p->how = best->how;
-	p->stride = best->stride;
-	*ratio = best->ratio;
+	*p = (struct pxd_predictor){ .how = best->how, .stride = best->stride, .nrefs = best->nrefs };
+	*o = best->outlook;
 	return best->how != 0;
 }
 
-void pxd_forecast_learn(struct pxd_forecast *f, uint64_t flow, int nrefs, size_t n, size_t m)
+void pxd_forecast_learn(struct pxd_forecast *f, const struct pxd_scene *s, int codec, size_t m)
 {
-	struct slot *t = slot_of(f, flow);
-	struct choice *best = &t->best[nrefs];
-	double ratio = m ? (double)m / (double)n : 1;
+	struct slot *t = slot_of(f, s->flow);
+	struct choice *best = choice_of(t, s);
+	double *expected = codec == PXD_CODEC_RESIDUAL ? &best->outlook.residual : &best->outlook.zstd;
+	double ratio = m ? (double)m / (double)s->n : 1, move;
 
 	if (!best->known)
 		return;
-	if (ratio > WORSE * best->ratio)
+	if (ratio > WORSE * *expected)
 		t->wait = 0;
-	best->ratio += WEIGHT * (ratio - best->ratio);
+	/* What one of them tells of the data holds for the other one. */
+	move = 1 + WEIGHT * (ratio / *expected - 1);
+	best->outlook.zstd *= move;
+	best->outlook.residual *= move;
 }

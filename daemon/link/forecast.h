@@ -18,19 +18,28 @@ struct pxd_scene {
 	const uint8_t *in;
 	size_t n;
 	unsigned elem;
-	bool big; /* its numbers are big endian */
-	int nrefs;
-	const uint8_t *ref[PXD_PREDICT_REFS]; /* n bytes each */
+	bool big;                             /* its numbers are big endian */
+	int nrefs, back;                      /* the first one came so many messages before */
+	const uint8_t *ref[PXD_PREDICT_REFS]; /* n bytes each, the newest first */
+};
+/* pxd_scene_refs: which of s->ref a predictor takes, at out[0 .. p->nrefs): with weights all, else those at equal distances. */
+void pxd_scene_refs(const struct pxd_scene *s, const struct pxd_predictor *p, int *out);
+
+/* To how much of its length a predicted segment will shrink or so. */
+struct pxd_outlook {
+	double zstd; /* zstd:1 with shuffling */
+	double residual;
 };
 
 struct pxd_forecast *pxd_forecast_new(void);
 void pxd_forecast_free(struct pxd_forecast *f);
-/* pxd_forecast_choose: true: how and stride of *p are what to predict s with, and the segment will shrink to *ratio of its length or
- * so (zstd:1 with shuffling). false: better without. The codec is used for samples. */
+/* pxd_forecast_choose: true: how, stride and nrefs of *p are what to predict s with, and *o is what to expect. false: better without. The
+ * codec is used for samples. */
 bool pxd_forecast_choose(struct pxd_forecast *f, struct pxd_codec *c, const struct pxd_scene *s,
-	struct pxd_predictor *p, double *ratio);
-/* pxd_forecast_learn: a segment of the flow, predicted with nrefs references at hand, shrank from n to m bytes. */
-void pxd_forecast_learn(struct pxd_forecast *f, uint64_t flow, int nrefs, size_t n, size_t m);
+	struct pxd_predictor *p, struct pxd_outlook *o);
+/* pxd_forecast_learn: a segment of s->flow, predicted with what was at hand in s (its bytes are not looked at), shrank to m bytes by
+ * `codec`. */
+void pxd_forecast_learn(struct pxd_forecast *f, const struct pxd_scene *s, int codec, size_t m);
 /* pxd_forecast_looks: how often data has been looked at. */
 uint64_t pxd_forecast_looks(const struct pxd_forecast *f);
 

@@ -220,24 +220,19 @@ struct pxd_kept *pxd_history_find(
 }
 
 int pxd_history_refs(const struct pxd_history *h, const struct px_frame *f, uint64_t acked,
-	struct pxd_kept *ref[PXD_PREDICT_REFS])
+	struct pxd_kept *ref[PXD_PREDICT_REFS], int *back)
 {
 	struct pxd_flow *w = flow_find(h, f);
-	int back = 1, n = 0, at = 1;
+	int n = 0;
 
+	*back = 1;
 	if (!w)
 		return 0;
-	for (struct px_list *l = w->kept.next; l != &w->kept; l = l->next, at++) {
-		struct pxd_kept *k = kept_of(l);
-
-		if (n == 0 && k->seq <= acked) {
-			ref[n++] = k;
-			back = at;
-		} else if (n > 0 && n < PXD_PREDICT_REFS && at == (n + 1) * back) {
-			ref[n++] = k;
-		}
-		if (n == PXD_PREDICT_REFS)
-			break;
+	for (struct px_list *l = w->kept.next; l != &w->kept && n < PXD_PREDICT_REFS; l = l->next) {
+		if (kept_of(l)->seq <= acked)
+			ref[n++] = kept_of(l);
+		else
+			++*back;
 	}
 	return n;
 }

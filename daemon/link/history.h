@@ -54,10 +54,10 @@ int pxd_history_keep(
  * there is none. */
 struct pxd_kept *pxd_history_find(
 	const struct pxd_history *h, const struct px_frame *f, uint32_t msg, uint64_t acked);
-/* pxd_history_refs: what a segment of f may refer to: the newest one with a number <= acked, and those that came as long before it, and
- * twice as long, as it came before f. How many. */
+/* pxd_history_refs: what a segment of f may refer to: the newest one with a number <= acked, and those before it. How many; *back: how
+ * many messages before f the first one came. */
 int pxd_history_refs(const struct pxd_history *h, const struct px_frame *f, uint64_t acked,
-	struct pxd_kept *ref[PXD_PREDICT_REFS]);
+	struct pxd_kept *ref[PXD_PREDICT_REFS], int *back);
 /* pxd_history_knows: has anything like f's segment been kept? */
 bool pxd_history_knows(const struct pxd_history *h, const struct px_frame *f);
 

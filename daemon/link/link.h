@@ -33,6 +33,8 @@ enum pxd_link_state {
 };
 const char *pxd_link_state_name(enum pxd_link_state s);
 
+#define PXD_CODEC_SLOTS (2 * PXD_CODEC_KINDS + 1)
+
 struct pxd_counters {
 	uint64_t messages;      /* announced or inline MSG */
 	uint64_t payload_bytes; /* of them */
@@ -40,7 +42,7 @@ struct pxd_counters {
 	uint64_t frames;
 	struct {
 		uint64_t segments, in, out, ns; /* payload bytes, encoded bytes, processor time */
-	} codec[2 * PXD_CODEC_KINDS];           /* 2 * kind + shuffled */
+	} codec[PXD_CODEC_SLOTS];               /* 2 * kind + shuffled; the last one: residual.h */
 	struct {
 		uint64_t segments, in, out; /* of those: predicted before */
 	} predicted[PXD_PREDICT_KINDS];
@@ -48,10 +50,18 @@ struct pxd_counters {
 		uint64_t segments, in, out, ns; /* within a bound that their program has set; in no codec[] */
 	} lossy;
 };
-/* pxd_codec_slot: index into codec[]. */
+/* pxd_codec_slot: index into codec[] for a codec of the frame's header; pxd_slot_name: what it is called. */
 static inline unsigned pxd_codec_slot(int codec)
 {
-	return 2u * ((unsigned)codec & 0xf) + (codec & PXD_CODEC_SHUFFLE ? 1 : 0);
+	unsigned kind = (unsigned)codec & 0xf;
+
+	return kind < PXD_CODEC_KINDS ? 2u * kind + (codec & PXD_CODEC_SHUFFLE ? 1 : 0) : PXD_CODEC_SLOTS - 1;
+}
+static inline const char *pxd_slot_name(unsigned slot)
+{
+	return slot == PXD_CODEC_SLOTS - 1
+		       ? "residual"
+		       : pxd_codec_name((int)(slot / 2) | (slot & 1 ? PXD_CODEC_SHUFFLE : 0));
 }
 
 /* What both ends of a stream need to stay alive (stream_life.c). */
@@ -119,7 +129,7 @@ struct pxd_path {
 	uint64_t tick_at, full_since, window_bytes;
 	double best_rate;
 	int best_use;
-	bool settled;
+	bool settled, was_full; /* at the last tick */
 	uint64_t settled_at;
 	struct pxd_counters count;
 	uint64_t writes;

@@ -10,6 +10,9 @@
 
 #define ACK_BYTES (512u << 10)
 #define ACK_MS    10
+/* The same for remembered segments: an acknowledgement each is too much where they are short. */
+#define KEPT_BYTES (16u << 10)
+#define KEPT_MS    2
 
 void pxd_back_say(struct pxd_in_stream *s, const struct px_frame *f)
 {
@@ -43,16 +46,16 @@ static void on_ack(uv_timer_t *t)
 		uv_timer_start(&p->ack, on_ack, ACK_MS, 0);
 }
 
-void pxd_back_ack_later(struct pxd_in_stream *s, uint64_t bytes)
+void pxd_back_ack_later(struct pxd_in_stream *s, uint64_t bytes, bool kept)
 {
 	struct pxd_in_path *p = s->path;
 
 	s->unacked += bytes;
-	if (s->unacked >= ACK_BYTES) {
+	if (s->unacked >= (kept ? KEPT_BYTES : ACK_BYTES)) {
 		pxd_back_ack(s);
-	} else if (!p->ack_running) {
+	} else if (!p->ack_running || (kept && uv_timer_get_due_in(&p->ack) > KEPT_MS)) {
 		p->ack_running = true;
-		uv_timer_start(&p->ack, on_ack, ACK_MS, 0);
+		uv_timer_start(&p->ack, on_ack, kept ? KEPT_MS : ACK_MS, 0);
 	}
 }
 

@@ -10,9 +10,10 @@
 
 /* pxd_back_say: a frame without a body, if there is a connection. */
 void pxd_back_say(struct pxd_in_stream *s, const struct px_frame *f);
-/* pxd_back_ack: acknowledge what has come, now. pxd_back_ack_later: `bytes` more have come: soon. */
+/* pxd_back_ack: acknowledge what has come, now. pxd_back_ack_later: `bytes` more have come: soon; kept: sooner, as the writer may refer
+ * to them once it knows. */
 void pxd_back_ack(struct pxd_in_stream *s);
-void pxd_back_ack_later(struct pxd_in_stream *s, uint64_t bytes);
+void pxd_back_ack_later(struct pxd_in_stream *s, uint64_t bytes, bool kept);
 /* pxd_back_credit: what may be sent to a local rank. */
 void pxd_back_credit(struct pxd_in_path *p, int rank);
 

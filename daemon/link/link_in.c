@@ -248,7 +248,7 @@ static const char *on_end(struct pxd_in_stream *s)
 		on_abort(s, f);
 		break;
 	}
-	pxd_back_ack_later(s, PX_FRAME_SIZE + f->body);
+	pxd_back_ack_later(s, PX_FRAME_SIZE + f->body, f->flags & PX_FF_KEEP);
 	return NULL;
 }
 

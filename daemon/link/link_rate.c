@@ -10,15 +10,17 @@
 #define AUTO_GAIN     1.15 /* what more streams have to bring */
 #define AUTO_AGAIN_NS 60000000000u
 
-/* Bytes that the peer's kernel has acknowledged since the last tick, and the largest round-trip time. */
-static uint64_t tcp_progress(struct pxd_path *l, uint32_t *rtt)
+/* Bytes that the peer's kernel has acknowledged since the last tick, and the largest round-trip time. *full: every stream in use has more to
+ * send than its line takes. */
+static uint64_t tcp_progress(struct pxd_path *l, uint32_t *rtt, bool *full)
 {
 	uint64_t sum = 0;
 
 	*rtt = (uint32_t)(2 * l->opts->emulate_latency_us); /* which the kernel does not see */
+	*full = l->stream[0]->life.state == PXD_LINK_UP;
 	for (int i = 0; i < l->nstreams; i++) {
 		struct pxd_stream *s = l->stream[i];
-		struct pxd_tcp_state t;
+		struct pxd_tcp_state t = { 0 };
 		uint64_t now;
 
 		if (!s->conn)
@@ -30,6 +32,8 @@ static uint64_t tcp_progress(struct pxd_path *l, uint32_t *rtt)
 		} else {
 			now = s->conn->out;
 		}
+		if (i < l->use && s->q.unsent == 0 && t.unsent == 0 && !pxd_conn_line_busy(s->conn))
+			*full = false;
 		if (now > s->tcp_acked && s->tcp_acked > 0)
 			sum += now - s->tcp_acked;
 		s->tcp_acked = now;
@@ -79,17 +83,18 @@ static void streams_grow(struct pxd_path *l, uint64_t now, uint32_t rtt, int (*a
 void pxd_rate_tick(struct pxd_path *l, uint64_t now, int (*add)(struct pxd_path *l))
 {
 	uint32_t rtt;
-	uint64_t bytes = tcp_progress(l, &rtt);
+	bool full, was = l->was_full;
+	uint64_t bytes = tcp_progress(l, &rtt, &full);
 	double dt = (double)px_past(now, l->tick_at) / 1e9;
-	bool full = l->stream[0]->life.state == PXD_LINK_UP;
 
-	for (int i = 0; i < l->use && full; i++)
-		full = l->stream[i]->q.unsent > 0 || l->stream[i]->life.state != PXD_LINK_UP;
 	l->tick_at = now;
+	l->was_full = full;
 	if (!full || bytes == 0 || dt <= 0) {
 		l->full_since = 0;
 		return;
 	}
+	if (!was)
+		return; /* nobody knows since when it has been */
 	l->rate = l->rate > 0 ? 0.75 * l->rate + 0.25 * (double)bytes / dt : (double)bytes / dt;
 	if (l->full_since == 0) {
 		l->full_since = now;

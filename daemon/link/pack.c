@@ -21,7 +21,7 @@
 /* What a segment may refer to: of which stream, held. */
 struct refs {
 	int stream; /* -1 = of none */
-	int n;
+	int n, back;
 	struct pxd_kept *ref[PXD_PREDICT_REFS];
 };
 
@@ -34,8 +34,9 @@ struct job {
 	struct pxd_predictor pred; /* if ch.predicted */
 	double bound;              /* not 0: lossy within it (lossy.h), instead of ch */
 	struct refs refs;
-	uint64_t flow;
-	size_t n; /* encoded length, 0 = did not shrink */
+	struct pxd_scene scene;      /* if it was looked at */
+	int which[PXD_PREDICT_REFS]; /* of the references are those of pred */
+	size_t n;                    /* encoded length, 0 = did not shrink */
 	uint64_t ns;
 };
 
@@ -79,7 +80,8 @@ static void on_work(uv_work_t *w)
 	uint64_t t = thread_ns();
 	struct tools *m = mine();
 
-	bytes_of(j->refs.ref, ref);
+	for (int i = 0; j->ch.predicted && i < j->pred.nrefs; i++)
+		ref[i] = j->scene.ref[j->which[i]];
 	if (j->bound != 0)
 		j->n = pxd_lossy_pack(
 			j->bound, j->f.elem, j->in->data, j->in->len, j->out->data, j->in->len - 1);
@@ -107,8 +109,8 @@ static void refs_put(struct refs *r)
 /* The reader will still have what j refers to when it gets j, as nothing comes between them that makes it forget. */
 static bool refs_valid(const struct job *j)
 {
-	for (int i = 0; j->ch.predicted && i < pxd_predict_time(&j->pred); i++)
-		if (!j->refs.ref[i]->flow)
+	for (int i = 0; j->ch.predicted && i < j->pred.nrefs; i++)
+		if (!j->refs.ref[j->which[i]]->flow)
 			return false;
 	return true;
 }
@@ -157,7 +159,7 @@ static void on_packed(uv_work_t *w, int status)
 	if (status == 0 && j->bound == 0) {
 		pxd_auto_learn(l->choose, j->ch, j->f.elem, j->in->len, j->n, j->ns);
 		if (j->ch.predicted)
-			pxd_forecast_learn(l->forecast, j->flow, j->refs.n, j->in->len, j->n);
+			pxd_forecast_learn(l->forecast, &j->scene, j->ch.codec, j->n);
 	}
 	if (status == 0 && j->n > 0 && refs_valid(j)) {
 		count(l, j, j->n);
@@ -225,20 +227,22 @@ static void refs_find(const struct pxd_path *l, const struct px_frame *f, struct
 {
 	r->stream = -1;
 	r->n = 0;
+	r->back = 1;
 	memset(r->ref, 0, sizeof r->ref);
 	for (int i = 0; i < l->use; i++) {
 		struct pxd_stream *s = l->stream[i];
 		struct pxd_kept *ref[PXD_PREDICT_REFS] = { NULL };
-		int n;
+		int n, back;
 
 		if (s->life.state != PXD_LINK_UP || s->q.unsent >= PXD_STREAM_HIGH ||
 			!pxd_history_knows(&s->history, f))
 			continue;
-		n = pxd_history_refs(&s->history, f, s->acked, ref);
+		n = pxd_history_refs(&s->history, f, s->acked, ref, &back);
 		if (r->stream >= 0 && (n == 0 || (r->n > 0 && (int32_t)(ref[0]->msg - r->ref[0]->msg) < 0)))
 			continue;
 		r->stream = i;
 		r->n = n;
+		r->back = back;
 		memcpy(r->ref, ref, sizeof ref);
 	}
 	for (int i = 0; i < r->n; i++)
@@ -249,23 +253,28 @@ static void refs_find(const struct pxd_path *l, const struct px_frame *f, struct
 static void choose_predicted(struct job *j)
 {
 	struct pxd_path *l = j->l;
-	struct pxd_scene s = {
-		.in = j->in->data, .n = j->in->len, .elem = j->f.elem, .big = l->d->hello.repr.big_endian
-	};
-	double ratio;
+	struct pxd_outlook o;
 
 	refs_find(l, &j->f, &j->refs);
-	s.flow = j->flow = pxd_history_name(&j->f);
-	s.nrefs = j->refs.n;
-	bytes_of(j->refs.ref, s.ref);
-	if (!pxd_forecast_choose(l->forecast, mine()->codec, &s, &j->pred, &ratio))
+	j->scene = (struct pxd_scene){ .flow = pxd_history_name(&j->f),
+		.in = j->in->data,
+		.n = j->in->len,
+		.elem = j->f.elem,
+		.big = l->d->hello.repr.big_endian,
+		.nrefs = j->refs.n,
+		.back = j->refs.back };
+	bytes_of(j->refs.ref, j->scene.ref);
+	if (!pxd_forecast_choose(l->forecast, mine()->codec, &j->scene, &j->pred, &o))
 		return;
-	for (int i = 0; i < pxd_predict_time(&j->pred); i++)
-		j->pred.ref[i] = j->refs.ref[i]->msg;
-	j->ch = pxd_auto_choose_known(l->choose, ratio, j->in->len, j->f.elem, l->rate, queued(l),
+	pxd_scene_refs(&j->scene, &j->pred, j->which);
+	for (int i = 0; i < j->pred.nrefs; i++)
+		j->pred.ref[i] = j->refs.ref[j->which[i]]->msg;
+	j->ch = pxd_auto_choose_known(l->choose, &o, j->in->len, j->f.elem, l->rate, queued(l),
 		l->packing < (unsigned)px_wait_cores());
 	if (j->ch.codec == PXD_CODEC_NONE && l->opts->predict == PXD_PREDICTION_ALWAYS)
-		j->ch = (struct pxd_choice){ PXD_CODEC_ZSTD | PXD_CODEC_SHUFFLE, 1, true };
+		j->ch = (struct pxd_choice){
+			o.residual < o.zstd ? PXD_CODEC_RESIDUAL : PXD_CODEC_ZSTD | PXD_CODEC_SHUFFLE, 1, true
+		};
 }
 
 /* j's segment leaves as it is. */

@@ -4,9 +4,16 @@
  * differences are what a straight line, then a parabola, leaves over), the last one folds the sign into the lowest bit, so
  * that small numbers of either sign have zero bytes at the top, which shuffling then puts together. Each pass has its inverse. The
  * loops are inlined with the size of a number as a constant.
+ *
+ * Weights are floating-point arithmetic whose every step both ends must round alike: doubles as IEEE 754 has them, one operation at a
+ * time. So no multiplication and addition may become one, and no intermediate result may have more bits (the x87 of old PCs).
  */
+#if defined(__i386__) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC target("sse2", "fpmath=sse")
+#endif
 #include "predict.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "endian.h"
@@ -20,28 +27,76 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-void pxd_predict_head_put(const struct pxd_predictor *p, uint8_t *out)
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF /* gcc does not know it, and needs it not with -std=c11 */
+#endif
+
+size_t pxd_predict_head_size(const struct pxd_predictor *p)
 {
+	int more = p->nrefs > PXD_PREDICT_SPACED ? p->nrefs - PXD_PREDICT_SPACED : 0;
+
+	return PXD_PREDICT_HEAD + 4 * (size_t)(p->how & PXD_PREDICT_WEIGHTED ? more + p->nrefs - 1 : 0);
+}
+
+size_t pxd_predict_head_put(const struct pxd_predictor *p, uint8_t *out)
+{
+	bool weighted = p->how & PXD_PREDICT_WEIGHTED;
+	uint8_t *at = out + 8;
+
 	out[0] = p->how;
 	out[1] = p->stride;
-	px_put16(out + 2, 0);
+	out[2] = weighted ? (uint8_t)p->nrefs : 0;
+	out[3] = 0;
 	px_put32(out + 4, p->sum);
-	for (int i = 0; i < PXD_PREDICT_REFS; i++)
-		px_put32(out + 8 + 4 * i, p->ref[i]);
+	for (int i = 0; i < (p->nrefs > PXD_PREDICT_SPACED ? p->nrefs : PXD_PREDICT_SPACED); i++, at += 4)
+		px_put32(at, p->ref[i]);
+	for (int i = 0; weighted && i < p->nrefs - 1; i++, at += 4) {
+		uint32_t bits;
+
+		memcpy(&bits, &p->weight[i], 4);
+		px_put32(at, bits);
+	}
+	return (size_t)(at - out);
+}
+
+/* What follows the first PXD_PREDICT_HEAD bytes of a head with weights. */
+static int weights_get(const uint8_t *in, size_t n, struct pxd_predictor *q)
+{
+	const uint8_t *at = in + PXD_PREDICT_HEAD;
+
+	if ((q->how & ~(PXD_PREDICT_BIG | PXD_PREDICT_SPACE)) !=
+		(PXD_PREDICT_WEIGHTED | PXD_PREDICT_FLOAT | 1))
+		return PX_EPROTO;
+	q->nrefs = in[2];
+	if (q->nrefs < 2 || q->nrefs > PXD_PREDICT_REFS || n < pxd_predict_head_size(q))
+		return PX_EPROTO;
+	for (int i = PXD_PREDICT_SPACED; i < q->nrefs; i++, at += 4)
+		q->ref[i] = px_get32(at);
+	for (int i = 0; i < q->nrefs - 1; i++, at += 4) {
+		uint32_t bits = px_get32(at);
+
+		memcpy(&q->weight[i], &bits, 4);
+		if (!isfinite(q->weight[i]))
+			return PX_EPROTO;
+	}
+	return PX_OK;
 }
 
 int pxd_predict_head_get(const uint8_t *in, size_t n, struct pxd_predictor *p)
 {
-	struct pxd_predictor q;
+	struct pxd_predictor q = { 0 };
 
 	if (n < PXD_PREDICT_HEAD)
 		return PX_EPROTO;
 	q.how = in[0];
 	q.stride = in[1];
 	q.sum = px_get32(in + 4);
-	for (int i = 0; i < PXD_PREDICT_REFS; i++)
+	q.nrefs = pxd_predict_time(&q);
+	for (int i = 0; i < PXD_PREDICT_SPACED; i++)
 		q.ref[i] = px_get32(in + 8 + 4 * i);
-	if ((q.how & ~PXD_PREDICT_ALL) || px_get16(in + 2) != 0)
+	if (in[3] != 0 || (in[2] != 0 && !(q.how & PXD_PREDICT_WEIGHTED)))
+		return PX_EPROTO;
+	if (q.how & PXD_PREDICT_WEIGHTED && weights_get(in, n, &q) < 0)
 		return PX_EPROTO;
 	if (pxd_predict_time(&q) == 0 && pxd_predict_space(&q) == 0)
 		return PX_EPROTO;
@@ -49,11 +104,11 @@ int pxd_predict_head_get(const uint8_t *in, size_t n, struct pxd_predictor *p)
 		return PX_EPROTO;
 	if (q.how & PXD_PREDICT_XOR && (q.how & ~PXD_PREDICT_BIG) != (PXD_PREDICT_XOR | 1))
 		return PX_EPROTO;
-	for (int i = pxd_predict_time(&q); i < PXD_PREDICT_REFS; i++)
+	for (int i = q.nrefs; i < PXD_PREDICT_SPACED; i++)
 		if (q.ref[i] != 0)
 			return PX_EPROTO;
 	*p = q;
-	return PX_OK;
+	return (int)pxd_predict_head_size(&q);
 }
 
 INLINE uint64_t load(const uint8_t *at, unsigned word, bool swap)
@@ -116,10 +171,60 @@ INLINE uint64_t image(const uint8_t *at, unsigned word, bool swap, bool order)
 	return order ? to_order(v, word) : v;
 }
 
-INLINE uint64_t expected(const uint8_t *const *ref, size_t at, int time, unsigned word, bool swap, bool order)
+INLINE double value(const uint8_t *at, unsigned word, bool swap)
 {
+	uint64_t v = load(at, word, swap);
+	uint32_t small = (uint32_t)v;
+	double d;
+	float f;
+
+	if (word == 4) {
+		memcpy(&f, &small, 4);
+		return f;
+	}
+	memcpy(&d, &v, 8);
+	return d;
+}
+
+double pxd_predict_value(const uint8_t *at, unsigned word, bool big)
+{
+	return value(at, word, big != HOST_BIG);
+}
+
+/* The image of the weighted sum; of the first reference if that is not finite. */
+INLINE uint64_t weighted(
+	const struct pxd_predictor *p, const uint8_t *const *ref, size_t at, unsigned word, bool swap)
+{
+	double first = value(ref[0] + at, word, swap), sum = first;
+	uint64_t bits;
+	uint32_t small;
+	float f;
+
+	for (int k = 1; k < p->nrefs; k++) {
+		double far = value(ref[k] + at, word, swap) - first;
+
+		far = far * (double)p->weight[k - 1];
+		sum = sum + far;
+	}
+	if (word == 4) {
+		f = (float)sum;
+		memcpy(&small, &f, 4);
+		bits = small;
+		return isfinite(f) ? to_order(bits, 4) : image(ref[0] + at, 4, swap, true);
+	}
+	memcpy(&bits, &sum, 8);
+	return isfinite(sum) ? to_order(bits, 8) : image(ref[0] + at, 8, swap, true);
+}
+
+INLINE uint64_t expected(const struct pxd_predictor *p, const uint8_t *const *ref, size_t at, unsigned word,
+	bool swap, bool order)
+{
+	int time = pxd_predict_time(p);
+
 	if (time == 0)
 		return 0;
+	if (p->how & PXD_PREDICT_WEIGHTED)
+		return weighted(p, ref, at, word, swap);
 	if (time == 1)
 		return image(ref[0] + at, word, swap, order);
 	if (time == 2)
@@ -132,10 +237,9 @@ INLINE void apply(const struct pxd_predictor *p, unsigned word, const uint8_t *i
 	size_t n, uint8_t *out, bool swap, bool order)
 {
 	size_t end = n / word * word, step = (size_t)p->stride * word;
-	int time = pxd_predict_time(p);
 
 	for (size_t i = 0; i < end; i += word)
-		store(out + i, image(in + i, word, swap, order) - expected(ref, i, time, word, swap, order),
+		store(out + i, image(in + i, word, swap, order) - expected(p, ref, i, word, swap, order),
 			word, HOST_BIG);
 	for (int k = pxd_predict_space(p); k > 0; k--)
 		for (size_t i = end; i > step && i > 0; i -= word)
@@ -151,7 +255,6 @@ INLINE void undo(const struct pxd_predictor *p, unsigned word, uint8_t *data, co
 	size_t n, bool swap, bool order)
 {
 	size_t end = n / word * word, step = (size_t)p->stride * word;
-	int time = pxd_predict_time(p);
 
 	for (size_t i = 0; i < end; i += word)
 		store(data + i, unfold(load(data + i, word, HOST_BIG), word), word, HOST_BIG);
@@ -161,7 +264,7 @@ INLINE void undo(const struct pxd_predictor *p, unsigned word, uint8_t *data, co
 				load(data + i, word, HOST_BIG) + load(data + i - step, word, HOST_BIG), word,
 				HOST_BIG);
 	for (size_t i = 0; i < end; i += word) {
-		uint64_t v = load(data + i, word, HOST_BIG) + expected(ref, i, time, word, swap, order);
+		uint64_t v = load(data + i, word, HOST_BIG) + expected(p, ref, i, word, swap, order);
 
 		store(data + i, order ? from_order(word == 4 ? (uint32_t)v : v, word) : v, word, swap);
 	}
@@ -220,13 +323,15 @@ enum pxd_predict_kind pxd_predict_kind(const struct pxd_predictor *p)
 	static const enum pxd_predict_kind kinds[] = { PXD_KIND_NEIGHBOUR, PXD_KIND_PREVIOUS, PXD_KIND_LINEAR,
 		PXD_KIND_PARABOLA };
 
-	return p->how & PXD_PREDICT_XOR ? PXD_KIND_XOR : kinds[pxd_predict_time(p)];
+	return p->how & PXD_PREDICT_WEIGHTED ? PXD_KIND_WEIGHTED
+	       : p->how & PXD_PREDICT_XOR    ? PXD_KIND_XOR
+					     : kinds[pxd_predict_time(p)];
 }
 
 const char *pxd_predict_kind_name(enum pxd_predict_kind k)
 {
 	static const char *const names[PXD_PREDICT_KINDS] = { "neighbour", "previous", "linear", "parabola",
-		"xor" };
+		"xor", "weighted" };
 
 	return names[k];
 }

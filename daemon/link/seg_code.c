@@ -4,28 +4,34 @@
 #include "crc.h"
 #include "err.h"
 #include "lossy.h"
+#include "weigh.h"
 
 size_t pxd_seg_encode(struct pxd_codec *c, int codec, int level, unsigned elem, struct pxd_predictor *p,
 	const uint8_t *const *ref, const uint8_t *in, size_t n, uint8_t *scratch, uint8_t *out, size_t cap)
 {
 	unsigned word = pxd_predict_word(elem);
-	size_t m;
+	size_t m, head;
 
 	if (!p)
 		return pxd_codec_pack(c, codec, level, elem, in, n, out, cap);
-	if (word == 0 || n <= PXD_PREDICT_HEAD + 1)
+	head = pxd_predict_head_size(p);
+	if (word == 0 || n <= head + 1)
 		return 0;
 	if (cap > n - 1)
 		cap = n - 1;
-	if (cap <= PXD_PREDICT_HEAD)
+	if (cap <= head)
 		return 0;
+	if (p->how & PXD_PREDICT_WEIGHTED)
+		pxd_weigh(p, word, in, ref, n);
 	pxd_predict_apply(p, word, in, ref, n, scratch);
-	m = pxd_codec_pack(c, codec, level, elem, scratch, n, out + PXD_PREDICT_HEAD, cap - PXD_PREDICT_HEAD);
+	m = codec == PXD_CODEC_RESIDUAL
+		    ? pxd_residual_pack(word, scratch, n, out + head, cap - head)
+		    : pxd_codec_pack(c, codec, level, elem, scratch, n, out + head, cap - head);
 	if (m == 0)
 		return 0;
 	p->sum = px_crc32c(0, in, n);
 	pxd_predict_head_put(p, out);
-	return m + PXD_PREDICT_HEAD;
+	return m + head;
 }
 
 int pxd_seg_decode(struct pxd_codec *c, int codec, unsigned elem, const uint8_t *const *ref,
@@ -40,9 +46,13 @@ int pxd_seg_decode(struct pxd_codec *c, int codec, unsigned elem, const uint8_t 
 	if (!(codec & PXD_CODEC_PREDICT))
 		return pxd_codec_unpack(c, codec, elem, in, n, out, want);
 	rc = word ? pxd_predict_head_get(in, n, &p) : PX_EPROTO;
-	if (rc == 0)
-		rc = pxd_codec_unpack(c, codec & ~PXD_CODEC_PREDICT, elem, in + PXD_PREDICT_HEAD,
-			n - PXD_PREDICT_HEAD, out, want);
+	if (rc < 0)
+		return rc;
+	in += rc;
+	n -= (size_t)rc;
+	rc = codec == (PXD_CODEC_RESIDUAL | PXD_CODEC_PREDICT)
+		     ? pxd_residual_unpack(word, in, n, out, want)
+		     : pxd_codec_unpack(c, codec & ~PXD_CODEC_PREDICT, elem, in, n, out, want);
 	if (rc < 0)
 		return rc;
 	pxd_predict_undo(&p, word, out, ref, want);

@@ -8,11 +8,12 @@
 
 #include "codec.h"
 #include "predict.h"
+#include "residual.h"
 
 #define PXD_CODEC_PREDICT 0x40 /* in the frame's `codec`, beside what codec.h and lossy.h know */
 
-/* pxd_seg_encode: n bytes of in. p NULL: without prediction; else the body begins with its head, whose sum is filled in here;
- * ref: as many plain segments of n bytes as it says; scratch[n]. Length of the body, at most cap and below n; 0: it did not shrink. */
+/* pxd_seg_encode: n bytes of in. p NULL: without prediction; else the body begins with its head, whose sum and weights are found here;
+ * ref: its nrefs plain segments of n bytes; scratch[n]. Length of the body, at most cap and below n; 0: it did not shrink. */
 size_t pxd_seg_encode(struct pxd_codec *c, int codec, int level, unsigned elem, struct pxd_predictor *p,
 	const uint8_t *const *ref, const uint8_t *in, size_t n, uint8_t *scratch, uint8_t *out, size_t cap);
 /* pxd_seg_decode: the body in[0..n) of a segment whose plain length is `want`, into out[want]. codec, elem: of its frame. ref: of that

@@ -80,8 +80,7 @@ static void on_unpacked(struct pxd_unpack *u)
 		pxd_fail(p->d, PXD_EXIT_PROTOCOL,
 			"site %s sent a compressed segment (%s%s) that does not decompress",
 			pxd_site_name(p->d, p->site),
-			u->f.codec == PXD_CODEC_LOSSY ? "zfp"
-						      : pxd_codec_name(u->f.codec & ~PXD_CODEC_PREDICT),
+			u->f.codec == PXD_CODEC_LOSSY ? "zfp" : pxd_slot_name(pxd_codec_slot(u->f.codec)),
 			u->f.codec & PXD_CODEC_PREDICT ? ", predicted" : "");
 	if (u->rc < 0 || p->closed) {
 		pxd_seg_put(u->out);
@@ -101,7 +100,7 @@ static bool refs_find(struct pxd_in_stream *s, struct pxd_unpack *u)
 	if (pxd_predict_head_get(u->in->data, u->in->len, &p) < 0)
 		return false;
 	u->predicted = 1u + pxd_predict_kind(&p);
-	for (int i = 0; i < pxd_predict_time(&p); i++) {
+	for (int i = 0; i < p.nrefs; i++) {
 		struct pxd_kept *k = pxd_history_find(&s->history, &u->f, p.ref[i], s->acked);
 
 		if (!k)

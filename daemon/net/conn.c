@@ -385,6 +385,11 @@ void pxd_conn_shut(struct pxd_conn *c)
 	maybe_shut(c);
 }
 
+bool pxd_conn_line_busy(const struct pxd_conn *c)
+{
+	return c->delay && c->delay->line_free > px_now_ns();
+}
+
 size_t pxd_conn_busy(const struct pxd_conn *c)
 {
 	return px_buf_len(&c->said) + (c->delay ? c->delay->bytes : 0);

@@ -72,6 +72,8 @@ ssize_t pxd_conn_writev(struct pxd_conn *c, const struct iovec *v, int n);
 int pxd_conn_say(struct pxd_conn *c, const uint8_t *head, size_t nhead, const uint8_t *body, size_t nbody);
 /* pxd_conn_shut: half-close behind what has been said. */
 void pxd_conn_shut(struct pxd_conn *c);
+/* pxd_conn_line_busy: the emulated line has not sent all it has been given; false without emulation. */
+bool pxd_conn_line_busy(const struct pxd_conn *c);
 /* pxd_conn_busy: bytes said or delayed that have not left yet. */
 size_t pxd_conn_busy(const struct pxd_conn *c);
 

@@ -15,6 +15,7 @@ bool pxd_tcp_state(int fd, struct pxd_tcp_state *s)
 	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &ti, &len) < 0)
 		return false;
 	s->bytes_acked = ti.tcpi_bytes_acked;
+	s->unsent = ti.tcpi_notsent_bytes;
 	s->rtt_us = ti.tcpi_rtt;
 	return true;
 }

@@ -7,6 +7,7 @@
 
 struct pxd_tcp_state {
 	uint64_t bytes_acked; /* by the peer's kernel */
+	uint32_t unsent;      /* bytes that our kernel has not sent yet */
 	uint32_t rtt_us;      /* smoothed */
 };
 /* pxd_tcp_state: false: fd is no TCP connection. */

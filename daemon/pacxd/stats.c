@@ -45,11 +45,11 @@ void pxd_stats_codecs(struct px_buf *b, const struct pxd_counters *c)
 	bool first = true;
 
 	pxd_stats_add(b, ",\"codec\":{");
-	for (int i = 0; i < 2 * PXD_CODEC_KINDS; i++) {
+	for (int i = 0; i < PXD_CODEC_SLOTS; i++) {
 		if (c->codec[i].segments == 0)
 			continue;
 		pxd_stats_add(b, "%s\"%s\":{\"segments\":%llu,\"in\":%llu,\"out\":%llu,\"ns\":%llu}",
-			first ? "" : ",", pxd_codec_name(i / 2 | (i & 1 ? PXD_CODEC_SHUFFLE : 0)),
+			first ? "" : ",", pxd_slot_name((unsigned)i),
 			(unsigned long long)c->codec[i].segments, (unsigned long long)c->codec[i].in,
 			(unsigned long long)c->codec[i].out, (unsigned long long)c->codec[i].ns);
 		first = false;

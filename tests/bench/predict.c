@@ -10,8 +10,9 @@
 #include "seg_code.h"
 #include "series.h"
 
-static uint8_t in[4][SERIES_MOST], scratch[SERIES_MOST], packed[SERIES_MOST], out[SERIES_MOST];
-static FILE *recording;
+enum { KEPT = PXD_PREDICT_REFS + 1 };
+static uint8_t in[KEPT][SERIES_MOST], scratch[SERIES_MOST], packed[SERIES_MOST], out[SERIES_MOST];
+static FILE *recording; /* of messages */
 static bool ended;
 
 static double now(void)
@@ -34,26 +35,32 @@ struct result {
 static void one(
 	struct pxd_codec *c, struct pxd_forecast *f, const struct series *s, int step, struct result *r)
 {
-	const int codec = PXD_CODEC_ZSTD | (pxd_codec_shuffles(s->elem) ? PXD_CODEC_SHUFFLE : 0);
+	const int plain = PXD_CODEC_ZSTD | (pxd_codec_shuffles(s->elem) ? PXD_CODEC_SHUFFLE : 0);
+	int codec = plain;
 	struct pxd_scene scene = { .flow = 1,
-		.in = in[step % 4],
+		.in = in[step % KEPT],
 		.n = s->len,
 		.elem = s->elem,
-		.nrefs = step < 3 ? step : 3,
-		.ref = { in[(step + 3) % 4], in[(step + 2) % 4], in[(step + 1) % 4] } };
+		.nrefs = step < PXD_PREDICT_REFS ? step : PXD_PREDICT_REFS,
+		.back = 1 };
 	struct pxd_predictor p = { 0 };
 	bool with = false;
-	double ratio, t = now();
+	struct pxd_outlook o;
+	double t = now();
 	size_t m = 0;
 
+	for (int i = 0; i < scene.nrefs; i++)
+		scene.ref[i] = in[(step + KEPT - 1 - i) % KEPT];
 	if (pxd_predict_word(s->elem))
-		with = pxd_forecast_choose(f, c, &scene, &p, &ratio);
-	for (int i = 0; with && i < pxd_predict_time(&p); i++)
+		with = pxd_forecast_choose(f, c, &scene, &p, &o);
+	if (with && o.residual < o.zstd)
+		codec = PXD_CODEC_RESIDUAL;
+	for (int i = 0; with && i < p.nrefs; i++)
 		p.ref[i] = (uint32_t)(step - 1 - i);
 	m = pxd_seg_encode(c, codec, 1, s->elem, with ? &p : NULL, scene.ref, scene.in, s->len, scratch,
 		packed, sizeof packed);
 	if (with)
-		pxd_forecast_learn(f, 1, scene.nrefs, s->len, m);
+		pxd_forecast_learn(f, &scene, codec, m);
 	r->pack += now() - t;
 	r->plain += s->len;
 	r->predicted += m ? m : s->len;
@@ -66,7 +73,7 @@ static void one(
 		exit(1);
 	}
 	r->unpack += now() - t;
-	m = pxd_codec_pack(c, codec, 1, s->elem, scene.in, s->len, packed, sizeof packed);
+	m = pxd_codec_pack(c, plain, 1, s->elem, scene.in, s->len, packed, sizeof packed);
 	r->codec += m ? m : s->len;
 }
 
@@ -79,7 +86,7 @@ static void measure(struct pxd_codec *c, const struct series *s)
 		exit(2);
 	s->begin();
 	for (int step = 0; step < s->steps; step++) {
-		s->step(in[step % 4]);
+		s->step(in[step % KEPT]);
 		if (ended)
 			break;
 		one(c, f, s, step, &r);

@@ -167,6 +167,12 @@ int pxd_conn_say(struct pxd_conn *c, const uint8_t *head, size_t nhead, const ui
 	(void)c, (void)head, (void)nhead, (void)body, (void)nbody;
 	return 0;
 }
+bool pxd_conn_line_busy(const struct pxd_conn *c)
+{
+	(void)c;
+	return false;
+}
+
 size_t pxd_conn_busy(const struct pxd_conn *c)
 {
 	(void)c;

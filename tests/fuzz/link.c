@@ -244,22 +244,27 @@ static const uint8_t *predicted(struct px_frame *f)
 	static uint8_t zeros[PX_SEG_MAX], scratch[PX_SEG_MAX], out[PX_SEG_MAX];
 	static struct pxd_codec *c;
 	unsigned a = arg();
-	const uint8_t *ref[PXD_PREDICT_REFS] = { zeros, zeros, zeros };
+	const uint8_t *ref[PXD_PREDICT_REFS] = { zeros, zeros, zeros, zeros, zeros, zeros };
 	struct pxd_predictor p = { .how = (uint8_t)(a & 3 ? a & 0x53 : 4), .stride = a & 3 ? 0 : 1 };
+	int codec = a & 0x20 ? PXD_CODEC_RESIDUAL : PXD_CODEC_LZ4 | PXD_CODEC_SHUFFLE;
 	size_t n = (size_t)f->body;
 
-	for (int i = 0; i < pxd_predict_time(&p); i++)
+	p.nrefs = pxd_predict_time(&p);
+	if ((a & 7) == 5) {
+		p.how = PXD_PREDICT_WEIGHTED | PXD_PREDICT_FLOAT | 1;
+		p.nrefs = 2 + (int)(a >> 4 & 3);
+	}
+	for (int i = 0; i < p.nrefs; i++)
 		p.ref[i] = f->msg - 1 - (uint32_t)i - (a >> 7);
 	if (!c)
 		c = pxd_codec_new();
 	f->elem = a & 8 ? 4 : 8;
-	f->body = pxd_seg_encode(c, PXD_CODEC_LZ4 | PXD_CODEC_SHUFFLE, 1, f->elem, &p, ref, zeros, n, scratch,
-		out, sizeof out);
+	f->body = pxd_seg_encode(c, codec, 1, f->elem, &p, ref, zeros, n, scratch, out, sizeof out);
 	if (f->body == 0) { /* too short */
 		f->body = n;
 		return NULL;
 	}
-	f->codec = PXD_CODEC_PREDICT | PXD_CODEC_LZ4 | PXD_CODEC_SHUFFLE;
+	f->codec = (uint8_t)(PXD_CODEC_PREDICT | codec);
 	return out;
 }
 

@@ -121,6 +121,12 @@ int pxd_conn_say(struct pxd_conn *c, const uint8_t *head, size_t nhead, const ui
 	return PX_OK;
 }
 
+bool pxd_conn_line_busy(const struct pxd_conn *c)
+{
+	(void)c;
+	return false;
+}
+
 size_t pxd_conn_busy(const struct pxd_conn *c)
 {
 	(void)c;

@@ -22,10 +22,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)
 	static uint8_t scratch[WANT_MAX], packed[WANT_MAX];
 	struct pxd_predictor p, q;
 	const uint8_t *ref[PXD_PREDICT_REFS];
-	uint8_t head[PXD_PREDICT_HEAD] = { 0 }, *room;
+	uint8_t head[PXD_PREDICT_HEAD_MAX] = { 0 }, *room, *back;
 	size_t want, half, m;
 	unsigned elem, word;
-	int rc;
+	int rc, codec;
 
 	if (len < 6)
 		return 0;
@@ -34,29 +34,31 @@ int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)
 	elem = in[1];
 	want = (in[4] | (size_t)in[5] << 8) % WANT_MAX;
 	half = (len - 6) / 2;
-	room = malloc(5 * want + 1); /* each part exactly as long as allowed */
+	room = malloc((PXD_PREDICT_REFS + 2) * want + 1); /* each part exactly as long as allowed */
 	MUST(c && room);
 	repeat(room, want, in + 6, half);
-	repeat(room + want, 3 * want, in + 6 + half, len - 6 - half);
+	back = room + (PXD_PREDICT_REFS + 1) * want;
+	repeat(room + want, PXD_PREDICT_REFS * want, in + 6 + half, len - 6 - half);
 	for (int i = 0; i < PXD_PREDICT_REFS; i++)
 		ref[i] = room + (size_t)(i + 1) * want;
-	rc = pxd_seg_decode(c, in[0], elem, ref, in + 6, half, room + 4 * want, want);
+	rc = pxd_seg_decode(c, in[0], elem, ref, in + 6, half, back, want);
 	MUST(rc == 0 || rc == PX_EPROTO);
 	head[0] = in[2];
 	head[1] = in[3];
+	head[2] = in[2] & PXD_PREDICT_WEIGHTED ? (uint8_t)(2 + in[4] % 5) : 0;
+	codec = in[5] & 1 ? PXD_CODEC_RESIDUAL : PXD_CODEC_LZ4;
 	word = pxd_predict_word(elem);
-	if (word && pxd_predict_head_get(head, sizeof head, &p) == 0) {
-		m = pxd_seg_encode(c, PXD_CODEC_LZ4, 1, elem, &p, ref, room, want, scratch, packed, want);
+	if (word && pxd_predict_head_get(head, sizeof head, &p) > 0) {
+		m = pxd_seg_encode(c, codec, 1, elem, &p, ref, room, want, scratch, packed, want);
 		MUST(m < want || m == 0);
 		if (m) {
-			MUST(pxd_predict_head_get(packed, m, &q) == 0 && q.how == p.how && q.sum == p.sum);
-			MUST(pxd_seg_decode(c, PXD_CODEC_LZ4 | PXD_CODEC_PREDICT, elem, ref, packed, m,
-				     room + 4 * want, want) == 0);
-			MUST(memcmp(room + 4 * want, room, want) == 0);
+			MUST(pxd_predict_head_get(packed, m, &q) > 0 && q.how == p.how && q.sum == p.sum);
+			MUST(pxd_seg_decode(c, codec | PXD_CODEC_PREDICT, elem, ref, packed, m, back, want) ==
+				0);
+			MUST(memcmp(back, room, want) == 0);
 			packed[m / 2] ^= 1; /* noticed, or it meant nothing */
-			rc = pxd_seg_decode(c, PXD_CODEC_LZ4 | PXD_CODEC_PREDICT, elem, ref, packed, m,
-				room + 4 * want, want);
-			MUST(rc == PX_EPROTO || memcmp(room + 4 * want, room, want) == 0);
+			rc = pxd_seg_decode(c, codec | PXD_CODEC_PREDICT, elem, ref, packed, m, back, want);
+			MUST(rc == PX_EPROTO || memcmp(back, room, want) == 0);
 		}
 	}
 	free(room);

@@ -35,7 +35,7 @@ TEST(both_ends_remember_the_same_within_their_share)
 		struct pxd_seg *seg = pxd_seg_take(&pool, (uint32_t)f.total);
 		struct pxd_kept *k, *ref[PXD_PREDICT_REFS];
 		uint64_t acked = seq - 1 - test_random() % (seq < 9 ? seq : 9);
-		int n = pxd_history_refs(&writer, &f, acked, ref);
+		int back, n = pxd_history_refs(&writer, &f, acked, ref, &back);
 
 		for (int i = 0; i < n; i++) {
 			CHECK(ref[i]->seq <= acked);
@@ -76,11 +76,12 @@ TEST(who_came_longest_ago_is_forgotten_first)
 	pxd_history_fini(&h);
 }
 
-TEST(a_line_goes_through_equal_distances)
+TEST(references_are_the_newest_that_are_acknowledged)
 {
 	struct pxd_history h;
 	struct pxd_kept *k, *ref[PXD_PREDICT_REFS];
 	struct px_frame f;
+	int back;
 
 	REQUIRE(pxd_history_init(&h, SHARE) == 0);
 	for (uint32_t msg = 1; msg <= 9; msg++) {
@@ -88,15 +89,13 @@ TEST(a_line_goes_through_equal_distances)
 		CHECK_INT(pxd_history_keep(&h, &f, NULL, &k), 0);
 	}
 	f = frame_of(0, 10, 10);
-	CHECK_INT(pxd_history_refs(&h, &f, 9, ref), 3);
-	CHECK(ref[0]->msg == 9 && ref[1]->msg == 8 && ref[2]->msg == 7);
-	CHECK_INT(pxd_history_refs(&h, &f, 7, ref), 3);
-	CHECK(ref[0]->msg == 7 && ref[1]->msg == 4 && ref[2]->msg == 1);
-	CHECK_INT(pxd_history_refs(&h, &f, 6, ref), 2);
-	CHECK(ref[0]->msg == 6 && ref[1]->msg == 2);
-	CHECK_INT(pxd_history_refs(&h, &f, 4, ref), 1);
-	CHECK_INT(ref[0]->msg, 4);
-	CHECK_INT(pxd_history_refs(&h, &f, 0, ref), 0);
+	CHECK_INT(pxd_history_refs(&h, &f, 9, ref, &back), 6);
+	CHECK(ref[0]->msg == 9 && ref[5]->msg == 4 && back == 1);
+	CHECK_INT(pxd_history_refs(&h, &f, 7, ref, &back), 6);
+	CHECK(ref[0]->msg == 7 && ref[5]->msg == 2 && back == 3);
+	CHECK_INT(pxd_history_refs(&h, &f, 2, ref, &back), 2);
+	CHECK(ref[0]->msg == 2 && ref[1]->msg == 1 && back == 8);
+	CHECK_INT(pxd_history_refs(&h, &f, 0, ref, &back), 0);
 	pxd_history_fini(&h);
 }
 

@@ -24,16 +24,20 @@ static void fill_odd(uint8_t *to, size_t n)
 	}
 }
 
-/* Every predictor that a head can name. */
+/* Every predictor that a head can name, with some weights. */
 static bool next(struct pxd_predictor *p)
 {
+	static const float weights[] = { 0, 1, -3, 0.5f, -1e-3f, 1e30f, -7.25f };
 	static unsigned k;
-	uint8_t head[PXD_PREDICT_HEAD] = { 0 };
+	uint8_t head[PXD_PREDICT_HEAD_MAX] = { 0 };
 
-	for (; k < 128 * 8; k++) {
+	for (; k < 256 * 8; k++) {
 		head[0] = (uint8_t)(k / 8);
 		head[1] = (uint8_t)(k % 8);
-		if (pxd_predict_head_get(head, sizeof head, p) == 0) {
+		head[2] = k / 8 < 128 ? 0 : (uint8_t)(2 + k % 5);
+		if (pxd_predict_head_get(head, sizeof head, p) > 0) {
+			for (int i = 0; head[2] && i < p->nrefs - 1; i++)
+				p->weight[i] = weights[(k + (unsigned)i) % 7];
 			k++;
 			return true;
 		}
@@ -44,9 +48,9 @@ static bool next(struct pxd_predictor *p)
 
 TEST(every_predictor_gives_back_every_number)
 {
-	static uint8_t in[N], ref[3][N], out[N];
+	static uint8_t in[N], ref[PXD_PREDICT_REFS][N], out[N];
 	static const size_t sizes[] = { 1, 3, 4, 7, 8, 9, 31, 64, 1000, 1001, N };
-	const uint8_t *refs[] = { ref[0], ref[1], ref[2] };
+	const uint8_t *refs[] = { ref[0], ref[1], ref[2], ref[3], ref[4], ref[5] };
 	struct pxd_predictor p;
 	int predictors = 0;
 
@@ -57,9 +61,8 @@ TEST(every_predictor_gives_back_every_number)
 
 			for (unsigned word = 4; word <= 8; word += 4) {
 				fill_odd(in, n);
-				fill_odd(ref[0], n);
-				fill_odd(ref[1], n);
-				fill_odd(ref[2], n);
+				for (int k = 0; k < PXD_PREDICT_REFS; k++)
+					fill_odd(ref[k], n);
 				pxd_predict_apply(&p, word, in, refs, n, out);
 				pxd_predict_undo(&p, word, out, refs, n);
 				if (!CHECK_MEM(out, in, n))
@@ -68,7 +71,40 @@ TEST(every_predictor_gives_back_every_number)
 			}
 		}
 	}
-	CHECK_INT(predictors, 350);
+	CHECK_INT(predictors, 350 + 2 * (1 + 3 * 7));
+}
+
+/* The image of the weighted sum of number i of the references, of their bits v[0 .. nrefs). */
+static uint64_t weighted(const struct pxd_predictor *p, unsigned word, const uint64_t *bits)
+{
+	double v[PXD_PREDICT_REFS] = { 0 }, sum;
+	uint64_t got;
+	float f;
+
+	for (int k = 0; k < p->nrefs; k++) {
+		uint32_t small = (uint32_t)bits[k];
+
+		memcpy(&f, &small, 4);
+		memcpy(&v[k], &bits[k], 8);
+		v[k] = word == 4 ? f : v[k];
+	}
+	sum = v[0];
+	for (int k = 1; k < p->nrefs; k++) {
+		volatile double product = (v[k] - v[0]) * p->weight[k - 1];
+
+		sum += product;
+	}
+	f = (float)sum;
+	if (!(word == 4 ? isfinite(f) : isfinite(sum)))
+		return bits[0];
+	got = 0;
+	memcpy(&got, word == 4 ? (void *)&f : (void *)&sum, word);
+	return got;
+}
+
+static uint64_t ordered(uint64_t v, uint64_t sign)
+{
+	return v & sign ? ~v : v | sign;
 }
 
 /* What PROTOCOL.md says, in numbers of any size, one at a time. */
@@ -79,20 +115,23 @@ static uint64_t residual(
 	static const int row[4][4] = { { 1 }, { 1, -1 }, { 1, -2, 1 }, { 1, -3, 3, -1 } };
 
 	for (size_t k = 0; k <= (size_t)pxd_predict_space(p) && k * p->stride <= i; k++) {
-		uint64_t v[4];
+		uint64_t v[1 + PXD_PREDICT_REFS], bits[1 + PXD_PREDICT_REFS];
 
-		for (int j = 0; j <= pxd_predict_time(p); j++) {
+		for (int j = 0; j <= p->nrefs; j++) {
 			const uint8_t *at = (j ? ref[j - 1] : in) + (i - k * p->stride) * word;
 
 			v[j] = 0;
 			for (unsigned b = 0; b < word; b++)
 				v[j] |= (uint64_t)at[p->how & PXD_PREDICT_BIG ? word - 1 - b : b] << 8 * b;
+			bits[j] = v[j];
 			if (p->how & PXD_PREDICT_FLOAT)
-				v[j] = v[j] & sign ? ~v[j] : v[j] | sign;
+				v[j] = ordered(v[j], sign);
 		}
 		if (p->how & PXD_PREDICT_XOR)
 			return v[0] ^ v[1];
-		if (pxd_predict_time(p) == 1)
+		if (p->how & PXD_PREDICT_WEIGHTED)
+			v[0] -= ordered(weighted(p, word, bits + 1), sign);
+		else if (pxd_predict_time(p) == 1)
 			v[0] -= v[1];
 		if (pxd_predict_time(p) == 2)
 			v[0] -= 2 * v[1] - v[2];
@@ -106,14 +145,13 @@ static uint64_t residual(
 
 TEST(residuals_are_those_of_the_document)
 {
-	static uint8_t in[512], ref[3][512], out[512];
-	const uint8_t *refs[] = { ref[0], ref[1], ref[2] };
+	static uint8_t in[512], ref[PXD_PREDICT_REFS][512], out[512];
+	const uint8_t *refs[] = { ref[0], ref[1], ref[2], ref[3], ref[4], ref[5] };
 	struct pxd_predictor p;
 
 	fill_odd(in, sizeof in);
-	fill_odd(ref[0], sizeof in);
-	fill_odd(ref[1], sizeof in);
-	fill_odd(ref[2], sizeof in);
+	for (int k = 0; k < PXD_PREDICT_REFS; k++)
+		fill_odd(ref[k], sizeof in);
 	while (next(&p)) {
 		for (unsigned word = 4; word <= 8; word += 4) {
 			pxd_predict_apply(&p, word, in, refs, sizeof in, out);
@@ -133,15 +171,25 @@ TEST(residuals_are_those_of_the_document)
 
 TEST(heads_that_mean_nothing_are_refused)
 {
-	static const uint8_t bad[][PXD_PREDICT_HEAD] = {
-		{ 0 },                                     /* nothing is predicted */
-		{ 4 },                                     /* a neighbour without a stride */
-		{ 1, 1 },                                  /* a stride without a neighbour */
-		{ 0x20 },                                  /* xor without a reference */
-		{ 0x22 },                                  /* xor with a line */
-		{ 0x25, 1 },                               /* and with a neighbour */
-		{ 0x31 },                                  /* and of floating-point images */
-		{ 0x81 },                                  /* a bit that is not there */
+	static const uint8_t bad[][PXD_PREDICT_HEAD_MAX] = {
+		{ 0 },                                                    /* nothing is predicted */
+		{ 4 },                                                    /* a neighbour without a stride */
+		{ 1, 1 },                                                 /* a stride without a neighbour */
+		{ 0x20 },                                                 /* xor without a reference */
+		{ 0x22 },                                                 /* xor with a line */
+		{ 0x25, 1 },                                              /* and with a neighbour */
+		{ 0x31 },                                                 /* and of floating-point images */
+		{ 0x81, 0, 2 },                                           /* weights without order */
+		{ 0x92, 0, 2 },                                           /* of a line */
+		{ 0xb1, 0, 2 },                                           /* and xor */
+		{ 0x90, 0, 2 },                                           /* of nothing */
+		{ 0x91, 0, 1 },                                           /* of one reference */
+		{ 0x91, 0, 7 },                                           /* of too many */
+		{ 0x91, 0, 2, 1 },                                        /* not zero */
+		{ 0x91, 0, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3 }, /* a reference that is not used */
+		{ 0x91, 0, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80,
+			0x7f },                            /* infinite */
+		{ 1, 0, 2 },                               /* a number of references without weights */
 		{ 1, 0, 1 },                               /* not zero */
 		{ 4, 1, 0, 0, 0, 0, 0, 0, 1 },             /* a reference that is not used */
 		{ 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1 }, /* another one */
@@ -149,7 +197,7 @@ TEST(heads_that_mean_nothing_are_refused)
 	struct pxd_predictor p;
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-		if (!CHECK_INT(pxd_predict_head_get(bad[i], PXD_PREDICT_HEAD, &p), PX_EPROTO))
+		if (!CHECK_INT(pxd_predict_head_get(bad[i], sizeof bad[i], &p), PX_EPROTO))
 			printf("  case %zu\n", i);
 	CHECK_INT(pxd_predict_head_get(bad[0], PXD_PREDICT_HEAD - 1, &p), PX_EPROTO);
 }
@@ -165,7 +213,7 @@ TEST(damage_behind_the_codec_is_noticed)
 	static double in[N], before[N];
 	static uint8_t packed[sizeof in], scratch[sizeof in], out[sizeof in];
 	const uint8_t *refs[PXD_PREDICT_REFS] = { (uint8_t *)before, NULL };
-	struct pxd_predictor p = { .how = 1 | PXD_PREDICT_FLOAT, .ref = { 7 } };
+	struct pxd_predictor p = { .how = 1 | PXD_PREDICT_FLOAT, .nrefs = 1, .ref = { 7 } };
 	struct pxd_codec *c = pxd_codec_new();
 	int codec = PXD_CODEC_ZSTD | PXD_CODEC_SHUFFLE;
 	size_t m;
@@ -191,27 +239,60 @@ TEST(damage_behind_the_codec_is_noticed)
 	pxd_codec_free(c);
 }
 
+TEST(residuals_coded_by_length_come_back)
+{
+	static uint8_t in[N], packed[N], out[N];
+
+	for (int round = 0; round < 4000; round++) {
+		unsigned word = round % 2 ? 4 : 8, most = 1 + (unsigned)round / 8 % (8 * word);
+		size_t n = (size_t)(test_random() % N), m;
+
+		for (size_t i = 0; i < n; i++)
+			in[i] = (uint8_t)test_random();
+		for (size_t i = 0; i + word <= n; i += word) {
+			unsigned bits = (unsigned)(test_random() % (round % 5 ? most + 1 : 8 * word + 1));
+			uint64_t v = bits ? test_random() >> (64 - bits) : 0;
+
+			v = round % 7 ? v : test_random() % 2 ? UINT64_MAX : v & 1; /* -2^63 among them */
+			memcpy(in + i, &v, word);
+		}
+		m = pxd_residual_pack(word, in, n, packed, n);
+		if (m == 0)
+			continue;
+		CHECK(m < n);
+		if (!CHECK_INT(pxd_residual_unpack(word, packed, m, out, n), 0) || !CHECK_MEM(out, in, n))
+			printf("  round %d: %zu bytes\n", round, n);
+		CHECK_INT(pxd_residual_pack(word, in, n, out, m), m);
+		CHECK_INT(pxd_residual_pack(word, in, n, out, m - 1), 0);
+		CHECK_INT(pxd_residual_unpack(word, packed, m - 1, out, n), PX_EPROTO);
+	}
+}
+
 /* What the forecast makes of 20 steps of a flow: kind of the last predictor, or -1; *ratio: what it expects. */
 static int chosen(void (*fill)(double *to, size_t n, double t), bool refs, double *ratio)
 {
-	static double step[4][N];
+	static double step[8][N];
 	struct pxd_forecast *f = pxd_forecast_new();
 	struct pxd_codec *c = pxd_codec_new();
 	struct pxd_predictor p = { 0 };
 	bool with = false;
 
 	for (int t = 0; f && c && t < 20; t++) {
-		int back = refs ? (t < 3 ? t : 3) : 0;
 		struct pxd_scene s = { .flow = 5,
-			.in = (uint8_t *)step[t % 4],
+			.in = (uint8_t *)step[t % 8],
 			.n = sizeof step[0],
 			.elem = 8,
-			.nrefs = back,
-			.ref = { (uint8_t *)step[(t + 3) % 4], (uint8_t *)step[(t + 2) % 4],
-				(uint8_t *)step[(t + 1) % 4] } };
+			.nrefs = !refs                  ? 0
+				 : t < PXD_PREDICT_REFS ? t
+							: PXD_PREDICT_REFS,
+			.back = 1 };
+		struct pxd_outlook o;
 
-		fill(step[t % 4], N, t);
-		with = pxd_forecast_choose(f, c, &s, &p, ratio);
+		for (int i = 0; i < s.nrefs; i++)
+			s.ref[i] = (uint8_t *)step[(t + 7 - i) % 8];
+		fill(step[t % 8], N, t);
+		with = pxd_forecast_choose(f, c, &s, &p, &o);
+		*ratio = o.zstd < o.residual ? o.zstd : o.residual;
 	}
 	CHECK(f && pxd_forecast_looks(f) < 10);
 	pxd_forecast_free(f);

@@ -187,20 +187,27 @@ static int digit(int c)
 	return isdigit(c) ? c - '0' : tolower(c) - 'a' + 10;
 }
 
-/* codec, elem, plain length (two bytes); three references of that length; the body. Only raw deflate, as in decode.py. */
-static void show_segment(const uint8_t *in, size_t len)
+/* codec, elem, plain length (two bytes); so many references of that length; the body. Of the codecs for bytes only raw deflate, as in
+ * decode.py. */
+static void segment_of(size_t nrefs, const uint8_t *in, size_t len)
 {
-	size_t n = len < 4 ? 0 : in[2] | (size_t)in[3] << 8, at = 4 + 3 * n;
+	size_t n = len < 4 ? 0 : in[2] | (size_t)in[3] << 8, at = 4 + nrefs * n;
 	struct pxd_codec *c = pxd_codec_new();
 	uint8_t *out = malloc(n + 1);
-	const uint8_t *ref[PXD_PREDICT_REFS] = { in + 4, in + 4 + n, in + 4 + 2 * n };
+	const uint8_t *ref[PXD_PREDICT_REFS] = { NULL };
 	unsigned kind = len < 4 ? 0 : in[0] & 0x3f;
+	struct pxd_predictor p;
+	bool lacking = false;
 
+	if (len >= 4 && len >= at && in[0] & PXD_CODEC_PREDICT)
+		lacking = pxd_predict_head_get(in + at, len - at, &p) > 0 && p.nrefs > (int)nrefs;
+	for (size_t i = 0; i < nrefs; i++)
+		ref[i] = in + 4 + i * n;
 	if (len < 4 || len < at) {
 		printf("short\n");
 	} else if (kind == PXD_CODEC_LZ4 || kind == PXD_CODEC_ZSTD) {
 		printf("ok other\n");
-	} else if (!c || !out || (in[0] ? len - at >= n : len - at != n) ||
+	} else if (!c || !out || (in[0] ? len - at >= n : len - at != n) || lacking ||
 		   pxd_seg_decode(c, in[0], in[1], ref, in + at, len - at, out, n) < 0) {
 		printf("proto\n");
 	} else {
@@ -213,13 +220,24 @@ static void show_segment(const uint8_t *in, size_t len)
 	free(out);
 }
 
+static void show_segment(const uint8_t *in, size_t len)
+{
+	segment_of(PXD_PREDICT_SPACED, in, len);
+}
+
+static void show_segment6(const uint8_t *in, size_t len)
+{
+	segment_of(PXD_PREDICT_REFS, in, len);
+}
+
 int main(void)
 {
 	static const struct {
 		const char *kind;
 		void (*show)(const uint8_t *in, size_t len);
 	} kinds[] = { { "frame", show_frame }, { "hello", show_hello }, { "world", show_world },
-		{ "preamble", show_preamble }, { "stream", show_stream }, { "segment", show_segment } };
+		{ "preamble", show_preamble }, { "stream", show_stream }, { "segment", show_segment },
+		{ "segment6", show_segment6 } };
 	char *line = malloc(LINE_MAX_BYTES);
 
 	while (line && fgets(line, LINE_MAX_BYTES, stdin)) {

@@ -6,6 +6,7 @@ usage: decode.py < LINES      each line "KIND HEX", KIND = frame, hello, world, 
 A result is "short", "proto", "version", or "ok" and the fields. It shares no code with the C decoder and must not:
 tests/wire/check_vectors.py compares the two. It is written to be read beside the document, not to be fast.
 """
+import math
 import struct
 import sys
 import zlib
@@ -227,8 +228,9 @@ def show_preamble(fields):
             f"to_gateway={target_gateway} stream={stream_number} job={job.hex()} number={number} proof={proof.hex()}")
 
 
-# Section 3, codec, Prediction: codec, elem, plain length; three references of that length; the body. Only raw deflate is decoded here.
-HEAD = struct.Struct("<BBHIIII")
+# Section 3, codec, Prediction: codec, elem, plain length; three (or six) references of that length; the body. Of the codecs for bytes only
+# raw deflate is decoded here.
+HEAD = struct.Struct("<BBBBIIII")
 
 
 def crc32c(data):
@@ -261,14 +263,130 @@ def inflated(codec, elem, body, n):
     return bytes(out)
 
 
+class Range:
+    """Codec 5, first part."""
+    RATES = (1, 2, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 5, 5, 5, 5, 6)
+
+    def __init__(self, data):
+        self.data, self.at, self.range, self.value = data, 0, 0xFFFFFFFF, 0
+        self.models = {}
+        for _ in range(4):
+            self.byte()
+
+    def byte(self):
+        self.value = (self.value << 8 | (self.data[self.at] if self.at < len(self.data) else 0)) & 0xFFFFFFFF
+        self.at += 1
+
+    def bit(self, *model):
+        p, seen = self.models.get(model, (1 << 15, 0))
+        bound = (self.range >> 16) * p
+        bit, s = int(self.value >= bound), self.RATES[seen]
+        if bit:
+            self.range -= bound
+            self.value -= bound
+            p -= p >> s
+        else:
+            self.range = bound
+            p += 65536 - p >> s
+        self.models[model] = (max(64, min(65472, p)), min(16, seen + 1))
+        while self.range < 1 << 24:
+            self.range <<= 8
+            self.byte()
+        return bit
+
+
+def lengths(coder, w, count):
+    """Magnitude without noise, and sign, of each number."""
+    out, average, zeros, last = [], 40 * w, 0, 0
+    for _ in range(count):
+        zero = coder.bit("zero", zeros)
+        zeros = (zeros << 1 | zero) & 3
+        if zero:
+            out.append((0, 0))
+            last = 0
+            continue
+        at, part = max(1, average + 8 >> 4), (average + 8 & 15) >> 2
+        k = at
+        if coder.bit("other", part):
+            up = 1 if at == 1 else 0 if at == 8 * w else coder.bit("above", part >> 1)
+            while True:
+                k += 1 if up else -1
+                if k == (8 * w if up else 1) or not coder.bit("on", up, min(abs(k - at), 15)):
+                    break
+        average = 3 * average + 16 * k >> 2
+        if k == 8 * w:
+            out.append((1 << k - 1, 1))
+            last = 1
+            continue
+        negative = coder.bit("sign", last)
+        last = 1 + negative
+        a, how_far = 1 << k - 1, max(-2, min(2, k - at))
+        if k > 1:
+            high = coder.bit("top", how_far, 0)
+            a |= high << k - 2
+            if k > 2:
+                a |= coder.bit("top", how_far, 1 + high) << k - 3
+        out.append((a, negative))
+    return out
+
+
+def coded_by_length(w, body, n):
+    count, tail = n // w, n % w
+    need(4 + tail <= len(body) < n)
+    first, = struct.unpack("<I", body[:4])
+    need(first <= len(body) - 4 - tail)
+    coder = Range(body[4:4 + first])
+    numbers = lengths(coder, w, count)
+    need(coder.at == first)
+    noise = body[4 + first:len(body) - tail]
+    bits, at, out = int.from_bytes(noise, "little"), 0, []
+    for a, negative in numbers:
+        k = a.bit_length()
+        m = k - 3 if 3 < k < 8 * w else 0
+        a |= bits >> at & (1 << m) - 1
+        at += m
+        out.append(2 * a - negative)
+    need(len(noise) == (at + 7) // 8 and bits >> at == 0)
+    return b"".join(x.to_bytes(w, "little") for x in out) + body[len(body) - tail:]
+
+
+def weighted(w, endian, refs, weights, i):
+    """The bits of the weighted sum for number i."""
+    form, whole = {4: ("f", "I"), 8: ("d", "Q")}[w]
+    values = [struct.unpack((">" if endian == "big" else "<") + form, ref[i * w:(i + 1) * w])[0] for ref in refs]
+    total = values[0]
+    for value, weight in zip(values[1:], weights):
+        total += (value - values[0]) * weight
+    try:
+        data = struct.pack("<" + form, total)
+    except OverflowError:
+        data = struct.pack("<" + form, math.inf)
+    if not math.isfinite(struct.unpack("<" + form, data)[0]):
+        return int.from_bytes(refs[0][i * w:(i + 1) * w], endian)
+    return struct.unpack("<" + whole, data)[0]
+
+
 def predicted(codec, elem, refs, body, n):
     need(elem in (4, 8, 16) and len(body) >= HEAD.size)
-    how, stride, zero, sum_, *names = HEAD.unpack(body[:HEAD.size])
-    time, space, order, xor, big = how & 3, how >> 2 & 3, how & 16, how & 32, how & 64
-    need(how < 128 and zero == 0 and (time or space) and bool(space) == bool(stride))
-    need(not any(names[time:]) and (not xor or (time, space, order) == (1, 0, 0)))
-    residual = inflated(codec & ~0x40, elem, body[HEAD.size:], n)
+    how, stride, nrefs, zero, sum_, *names = HEAD.unpack(body[:HEAD.size])
+    time, space, order, xor, big, weights = how & 3, how >> 2 & 3, how & 16, how & 32, how & 64, []
+    need(zero == 0 and (time or space) and bool(space) == bool(stride))
+    need(not xor or (time, space, order) == (1, 0, 0))
+    body = body[HEAD.size:]
+    if how & 128:
+        need(order and not xor and time == 1 and 2 <= nrefs <= 6)
+        more = max(0, nrefs - 3)
+        need(len(body) >= 4 * (more + nrefs - 1))
+        weights = struct.unpack(f"<{nrefs - 1}f", body[4 * more:4 * (more + nrefs - 1)])
+        need(all(map(math.isfinite, weights)))
+        body = body[4 * (more + nrefs - 1):]
+    else:
+        need(nrefs == 0)
+        nrefs = time
+    need(not any(names[nrefs:]))
     w = 4 if elem == 4 else 8
+    residual = coded_by_length(w, body, n) if codec == 0x45 else inflated(codec & ~0x40, elem, body, n)
+    need(nrefs <= len(refs))
     count, top, most = n // w, 1 << 8 * w - 1, (1 << 8 * w) - 1
 
     def numbers(data, endian):
@@ -287,9 +405,11 @@ def predicted(codec, elem, refs, body, n):
         for _ in range(space):
             for i in range(stride, count):
                 d[i] = d[i] + d[i - stride] & most
-        a, b, c = r
+        a, b, c = r[:3]
         expected = [0] * count
-        for i in range(count if time else 0):
+        if weights:
+            expected = [image(weighted(w, endian, refs[:nrefs], weights, i)) for i in range(count)]
+        for i in range(count if time and not weights else 0):
             expected[i] = (a[i], 2 * a[i] - b[i], 3 * a[i] - 3 * b[i] + c[i])[time - 1]
         plain = [a + b & most for a, b in zip(d, expected)]
         if order:
@@ -299,16 +419,16 @@ def predicted(codec, elem, refs, body, n):
     return out
 
 
-def segment(data):
+def segment(data, refs=3):
     need(len(data) >= 4, "short")
     codec, elem, n = data[0], data[1], data[2] | data[3] << 8
-    need(len(data) >= 4 + 3 * n, "short")
-    body = data[4 + 3 * n:]
+    need(len(data) >= 4 + refs * n, "short")
+    body = data[4 + refs * n:]
     if codec & 0x3F in (2, 3):
         return "other"
     need(len(body) < n if codec else len(body) == n)
     if codec & 0x40:
-        return predicted(codec, elem, (data[4:4 + n], data[4 + n:4 + 2 * n], data[4 + 2 * n:4 + 3 * n]), body, n).hex()
+        return predicted(codec, elem, [data[4 + i * n:4 + (i + 1) * n] for i in range(refs)], body, n).hex()
     return inflated(codec, elem, body, n).hex()
 
 
@@ -316,7 +436,8 @@ def decode(kind, data):
     if kind == "stream":
         return stream(data)
     read, show = {"frame": (frame, show_frame), "hello": (hello, show_hello), "world": (world, show_world),
-                  "preamble": (preamble, show_preamble), "segment": (segment, str)}[kind]
+                  "preamble": (preamble, show_preamble), "segment": (segment, str),
+                  "segment6": (lambda d: segment(d, 6), str)}[kind]
     try:
         return "ok " + show(read(data))
     except Bad as bad:
