@@ -36,8 +36,7 @@ struct choice {
 struct slot {
 	uint64_t flow;
 	unsigned wait, wait_next;
-	/* By number of references at hand, and whether the first one is that of the message before. */
-	struct choice best[PXD_PREDICT_REFS + 1][2];
+	struct choice best[PXD_PREDICT_REFS + 1][PXD_PREDICT_SPACED + 1]; /* by what is at hand */
 };
 
 struct pxd_forecast {
@@ -73,17 +72,18 @@ static struct slot *slot_of(struct pxd_forecast *f, uint64_t flow)
 	return t;
 }
 
-static struct choice *choice_of(struct slot *t, const struct pxd_scene *s)
-{
-	return &t->best[s->nrefs][s->nrefs > 0 && s->back > 1];
-}
-
 /* How many references there are at equal distances. */
 static int spaced(const struct pxd_scene *s)
 {
 	int n = s->nrefs > 0 ? (s->nrefs - 1) / s->back + 1 : 0;
 
 	return n < PXD_PREDICT_SPACED ? n : PXD_PREDICT_SPACED;
+}
+
+/* By the number of references, whether the first one is that of the message before, and if not, how many are at equal distances. */
+static struct choice *choice_of(struct slot *t, const struct pxd_scene *s)
+{
+	return &t->best[s->nrefs][s->back > 1 ? spaced(s) : 0];
 }
 
 void pxd_scene_refs(const struct pxd_scene *s, const struct pxd_predictor *p, int *out)

@@ -329,6 +329,37 @@ static void line(double *to, size_t n, double t)
 		to[i] = 1 + (double)(i * i % 1009) / 1024 + t * (double)(1 + i * 7 % 13) / 16384;
 }
 
+TEST(a_predictor_takes_what_is_at_hand_only)
+{
+	static double step[12][N];
+	struct pxd_forecast *f = pxd_forecast_new();
+	struct pxd_codec *c = pxd_codec_new();
+
+	REQUIRE(f && c);
+	for (int t = 0; t < 600; t++) {
+		struct pxd_predictor p;
+		struct pxd_outlook o;
+		struct pxd_scene s = {
+			.flow = 5, .in = (uint8_t *)step[t % 12], .n = sizeof step[0], .elem = 8
+		};
+		int which[PXD_PREDICT_REFS];
+
+		s.back = 1 + (int)(test_random() % 9);
+		s.nrefs = (int)(test_random() % (PXD_PREDICT_REFS + 1));
+		for (int i = 0; i < s.nrefs; i++)
+			s.ref[i] = (uint8_t *)step[(t + 24 - s.back - i) % 12];
+		line(step[t % 12], N, t);
+		if (!pxd_forecast_choose(f, c, &s, &p, &o))
+			continue;
+		pxd_scene_refs(&s, &p, which);
+		for (int i = 0; i < p.nrefs; i++)
+			CHECK(which[i] < s.nrefs);
+		pxd_forecast_learn(f, &s, PXD_CODEC_RESIDUAL, s.n / (1 + test_random() % 4));
+	}
+	pxd_forecast_free(f);
+	pxd_codec_free(c);
+}
+
 TEST(the_forecast_finds_what_the_data_is_like)
 {
 	double ratio;
