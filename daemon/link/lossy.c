@@ -1,9 +1,11 @@
 /* lossy.c: see lossy.h.
  *
- * Design. A body is a head of four bytes (size of a number, zero, the exponent of the tolerance, which is a power of two) and a zfp
- * stream of one dimension in its fixed-accuracy mode. zfp keeps to its tolerance for ordinary numbers, but promises nothing for some
- * others, so what was packed is unpacked and compared, number by number. Its decoder trusts the stream: it gets a copy with
- * zeros behind it as far as a stream of so many numbers can reach.
+ * Design. A body is a head of eight bytes (size of a number, zero, the exponent of the tolerance, which is a power of two, the
+ * array's shape) and a zfp stream in its fixed-accuracy mode. A segment may begin within a row, and its last row or plane may not be
+ * whole: rows are cut from where the segment begins, which keeps neighbours together all the same, and the last one is filled
+ * up with the numbers before it. zfp keeps to its tolerance for ordinary numbers, but promises nothing for some others, so what was
+ * packed is unpacked and compared, number by number. Its decoder trusts the stream: it gets a copy with zeros behind it as far as a
+ * stream of so many numbers can reach.
  */
 #include "lossy.h"
 
@@ -19,16 +21,35 @@
 /* zfp's stream is one of words in the byte order of the machine. */
 #define HOST_BIG (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
 
-#define HEAD  4
+#define HEAD  8
 #define SLACK 64 /* bytes: zfp reads whole words */
 
-/* A zfp stream over its own memory, for count numbers at data. */
+/* The array of a segment's numbers. */
+struct array {
+	size_t row, plane,
+		planes; /* numbers, rows, planes; each 1 or more; row = all of them: one dimension */
+	int dims;
+};
+
+/* With whole rows and planes; false: they would be longer than all of it. */
+static bool array_of(size_t count, size_t row, size_t plane, struct array *a)
+{
+	if (row > count || row * (plane > 0 ? plane : 1) > count || (row == 0 && plane > 0))
+		return false;
+	a->dims = row == 0 ? 1 : plane == 0 ? 2 : 3;
+	a->row = row == 0 ? count : row;
+	a->plane = a->dims == 2 ? (count + row - 1) / row : a->dims == 3 ? plane : 1;
+	a->planes = a->dims == 3 ? (count + row * plane - 1) / (row * plane) : 1;
+	return true;
+}
+
+/* A zfp stream over its own memory, for the numbers of an array. */
 struct coder {
 	zfp_stream *z;
 	zfp_field *field;
 	bitstream *bits;
-	uint8_t *room;
-	size_t size;
+	uint8_t *room, *whole; /* whole: the numbers with those that fill up the array */
+	size_t size, bytes;
 };
 
 static void coder_close(struct coder *c)
@@ -40,14 +61,21 @@ static void coder_close(struct coder *c)
 	if (c->field)
 		zfp_field_free(c->field);
 	free(c->room);
+	free(c->whole);
 }
 
-static bool coder_open(struct coder *c, unsigned elem, int exponent, void *data, size_t count)
+static bool coder_open(struct coder *c, unsigned elem, int exponent, const struct array *a)
 {
+	zfp_type type = elem == 4 ? zfp_type_float : zfp_type_double;
+
 	memset(c, 0, sizeof *c);
+	c->bytes = a->row * a->plane * a->planes * elem;
+	c->whole = malloc(c->bytes);
 	c->z = zfp_stream_open(NULL);
-	c->field = zfp_field_1d(data, elem == 4 ? zfp_type_float : zfp_type_double, count);
-	if (!c->z || !c->field)
+	c->field = a->dims == 1   ? zfp_field_1d(c->whole, type, a->row)
+		   : a->dims == 2 ? zfp_field_2d(c->whole, type, a->row, a->plane)
+				  : zfp_field_3d(c->whole, type, a->row, a->plane, a->planes);
+	if (!c->z || !c->field || !c->whole)
 		return false;
 	zfp_stream_set_accuracy(c->z, ldexp(1, exponent));
 	c->size = zfp_stream_maximum_size(c->z, c->field);
@@ -106,10 +134,30 @@ static bool kept(double bound, unsigned elem, const uint8_t *in, size_t n, const
 	return ok;
 }
 
-size_t pxd_lossy_pack(double bound, unsigned elem, const uint8_t *in, size_t n, uint8_t *out, size_t cap)
+/* The numbers of in, and copies of those a row before where the array goes on. */
+static void fill(struct coder *c, const struct array *a, unsigned elem, const uint8_t *in, size_t n)
 {
-	double most;
+	size_t step = a->row * elem;
+
+	memcpy(c->whole, in, n);
+	for (size_t i = n; i < c->bytes; i += elem)
+		memcpy(c->whole + i, c->whole + i - step, elem);
+}
+
+/* Planes or rows of which there are not two would be mostly filling. */
+static void shape(const struct px_hint *h, size_t count, uint16_t *row, uint16_t *plane)
+{
+	*row = 2 * (size_t)h->row <= count ? h->row : 0;
+	*plane = *row > 0 && 2 * (size_t)h->row * h->plane <= count ? h->plane : 0;
+}
+
+size_t pxd_lossy_pack(
+	const struct px_hint *h, unsigned elem, const uint8_t *in, size_t n, uint8_t *out, size_t cap)
+{
+	double bound = h->bound, most;
+	struct array a;
 	struct coder c;
+	uint16_t row, plane;
 	int exponent;
 	size_t m = 0;
 
@@ -121,12 +169,19 @@ size_t pxd_lossy_pack(double bound, unsigned elem, const uint8_t *in, size_t n, 
 		return 0;
 	frexp(bound, &exponent);
 	exponent--; /* 2^exponent <= bound */
-	if (coder_open(&c, elem, exponent, (void *)(uintptr_t)in, n / elem))
+	shape(h, n / elem, &row, &plane);
+	if (!array_of(n / elem, row, plane, &a))
+		return 0;
+	if (coder_open(&c, elem, exponent, &a)) {
+		fill(&c, &a, elem, in, n);
 		m = zfp_compress(c.z, c.field);
+	}
 	if (m > 0 && m + HEAD < n && m + HEAD <= cap) {
 		out[0] = (uint8_t)elem;
 		out[1] = 0;
 		px_put16(out + 2, (uint16_t)exponent);
+		px_put16(out + 4, row);
+		px_put16(out + 6, plane);
 		memcpy(out + HEAD, c.room, m);
 		m += HEAD;
 	} else {
@@ -138,6 +193,7 @@ size_t pxd_lossy_pack(double bound, unsigned elem, const uint8_t *in, size_t n, 
 
 int pxd_lossy_unpack(unsigned elem, const uint8_t *in, size_t n, uint8_t *out, size_t want)
 {
+	struct array a;
 	struct coder c;
 	int exponent, rc = PX_EPROTO;
 
@@ -147,12 +203,16 @@ int pxd_lossy_unpack(unsigned elem, const uint8_t *in, size_t n, uint8_t *out, s
 	exponent = (int16_t)px_get16(in + 2);
 	if (exponent < -1075 || exponent > 1023)
 		return PX_EPROTO;
-	if (!coder_open(&c, elem, exponent, out, want / elem)) {
+	if (!array_of(want / elem, px_get16(in + 4), px_get16(in + 6), &a))
+		return PX_EPROTO;
+	if (!coder_open(&c, elem, exponent, &a)) {
 		rc = PX_ENOMEM;
 	} else if (n - HEAD <= c.size) {
 		memcpy(c.room, in + HEAD, n - HEAD);
-		if (zfp_decompress(c.z, c.field) == n - HEAD)
+		if (zfp_decompress(c.z, c.field) == n - HEAD) {
+			memcpy(out, c.whole, want);
 			rc = PX_OK;
+		}
 	}
 	coder_close(&c);
 	return rc;

@@ -32,7 +32,7 @@ struct job {
 	struct pxd_seg *in, *out;
 	struct pxd_choice ch;
 	struct pxd_predictor pred; /* if ch.predicted */
-	double bound;              /* not 0: lossy within it (lossy.h), instead of ch */
+	struct px_hint hint;       /* bound not 0: lossy within it (lossy.h), instead of ch */
 	struct refs refs;
 	struct pxd_scene scene;      /* if it was looked at */
 	int which[PXD_PREDICT_REFS]; /* of the references are those of pred */
@@ -82,16 +82,16 @@ static void on_work(uv_work_t *w)
 
 	for (int i = 0; j->ch.predicted && i < j->pred.nrefs; i++)
 		ref[i] = j->scene.ref[j->which[i]];
-	if (j->bound != 0)
+	if (j->hint.bound != 0)
 		j->n = pxd_lossy_pack(
-			j->bound, j->f.elem, j->in->data, j->in->len, j->out->data, j->in->len - 1);
-	if (j->bound != 0 && j->n == 0) { /* it cannot be kept within its bound: exact, then */
-		j->bound = 0;
+			&j->hint, j->f.elem, j->in->data, j->in->len, j->out->data, j->in->len - 1);
+	if (j->hint.bound != 0 && j->n == 0) { /* it cannot be kept within its bound: exact, then */
+		j->hint.bound = 0;
 		j->ch = (struct pxd_choice){
 			PXD_CODEC_ZSTD | (pxd_codec_shuffles(j->f.elem) ? PXD_CODEC_SHUFFLE : 0), 1, false
 		};
 	}
-	if (m && j->bound == 0)
+	if (m && j->hint.bound == 0)
 		j->n = pxd_seg_encode(m->codec, j->ch.codec, j->ch.level, j->f.elem,
 			j->ch.predicted ? &j->pred : NULL, ref, j->in->data, j->in->len, m->scratch,
 			j->out->data, j->in->len - 1);
@@ -119,7 +119,12 @@ static void count(struct pxd_path *l, const struct job *j, size_t out)
 {
 	unsigned slot = out < j->in->len ? pxd_codec_slot(j->ch.codec) : 0;
 
-	if (out < j->in->len && j->bound != 0) {
+	if (out < j->in->len && j->hint.bound != 0) {
+		if (l->count.lossy.segments == 0)
+			px_log(PX_LOG_WARN,
+				"numbers that ranks send to site %s within a bound that was asked for are "
+				"lossy from now on (--stats says how many)",
+				pxd_site_name(l->d, l->peer));
 		l->count.lossy.segments++;
 		l->count.lossy.in += j->in->len;
 		l->count.lossy.out += out;
@@ -156,14 +161,14 @@ static void on_packed(uv_work_t *w, int status)
 	l->d->events++;
 	l->packing--;
 	l->packing_bytes -= j->in->cap;
-	if (status == 0 && j->bound == 0) {
+	if (status == 0 && j->hint.bound == 0) {
 		pxd_auto_learn(l->choose, j->ch, j->f.elem, j->in->len, j->n, j->ns);
 		if (j->ch.predicted)
 			pxd_forecast_learn(l->forecast, &j->scene, j->ch.codec, j->n);
 	}
 	if (status == 0 && j->n > 0 && refs_valid(j)) {
 		count(l, j, j->n);
-		j->f.codec = j->bound != 0
+		j->f.codec = j->hint.bound != 0
 				     ? PXD_CODEC_LOSSY
 				     : (uint8_t)(j->ch.codec | (j->ch.predicted ? PXD_CODEC_PREDICT : 0));
 		j->f.body = j->n;
@@ -196,16 +201,16 @@ static size_t queued(const struct pxd_path *l)
 	return n;
 }
 
-/* Is a bound worth the work here? It is set by the program (frame.h), and loses nothing where the wire is fast. */
-static double bound_of(const struct pxd_path *l, const struct px_frame *f)
+/* What the program's rank has said of the numbers; no bound where nothing is to be lost: where the wire is fast. */
+static struct px_hint hint_of(const struct pxd_path *l, const struct px_frame *f)
 {
-	double bound;
+	struct px_hint h;
 
-	memcpy(&bound, &f->seq, sizeof bound);
+	px_hint_get(f->seq, &h);
 	if (!l->choose || !l->little ||
 		(l->opts->compress == PXD_COMPRESS_AUTO && !(l->rate > 0 && l->rate < THIN)))
-		return 0;
-	return bound;
+		h.bound = 0;
+	return h;
 }
 
 bool pxd_pack_pays(const struct pxd_path *l)
@@ -297,9 +302,9 @@ int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, 
 {
 	struct job j = { .l = l, .f = *f, .in = seg, .refs = { .stream = -1 } }, *k;
 
-	j.bound = bound_of(l, f);
+	j.hint = hint_of(l, f);
 	j.f.seq = 0;
-	if (l->choose && mine() && j.bound == 0) {
+	if (l->choose && mine() && j.hint.bound == 0) {
 		if (foreseen(l, f, seg)) {
 			j.f.flags |= PX_FF_KEEP;
 			choose_predicted(&j);
@@ -308,7 +313,7 @@ int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, 
 			j.ch = pxd_auto_choose(l->choose, mine()->codec, seg->data, seg->len, f->elem,
 				l->rate, queued(l), l->packing < (unsigned)px_wait_cores());
 	}
-	if (j.ch.codec == PXD_CODEC_NONE && j.bound == 0)
+	if (j.ch.codec == PXD_CODEC_NONE && j.hint.bound == 0)
 		return put_plain(&j, ahead);
 	k = calloc(1, sizeof *k);
 	if (k)

@@ -260,8 +260,8 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*run)(int argc, char **argv);
 	} commands[] = { { "status", pxd_ctl_status }, { "top", pxd_ctl_top }, { "doctor", pxd_ctl_doctor },
-		{ "probe", pxd_ctl_probe }, { "answer", pxd_ctl_answer }, { "mpis", pxd_ctl_mpis }, { "keygen", keygen },
-		{ "doorkey", doorkey } };
+		{ "probe", pxd_ctl_probe }, { "answer", pxd_ctl_answer }, { "mpis", pxd_ctl_mpis },
+		{ "keygen", keygen }, { "doorkey", doorkey } };
 	const char *names[sizeof commands / sizeof commands[0]];
 	const int n = (int)(sizeof commands / sizeof commands[0]);
 	const char *word = argc > 1 ? argv[1] : "";

@@ -124,6 +124,16 @@ static int codec_member(void *arg, const char *key, size_t nkey, const char *v, 
 	return 0;
 }
 
+static int lossy_member(void *arg, const char *key, size_t nkey, const char *v, size_t nv)
+{
+	static const struct field fields[] = {
+		NUMBER(pxd_daemon_link, "in", lossy),
+	};
+
+	field_take(fields, sizeof fields / sizeof fields[0], arg, key, nkey, v, nv);
+	return 0;
+}
+
 static int codecs_member(void *arg, const char *key, size_t nkey, const char *v, size_t nv)
 {
 	(void)key;
@@ -152,6 +162,8 @@ static int link_member(void *arg, const char *key, size_t nkey, const char *v, s
 
 	if (is(key, nkey, "codec") && *v == '{')
 		return pxd_json_members(v, nv, codecs_member, arg);
+	if (is(key, nkey, "lossy") && *v == '{')
+		return pxd_json_members(v, nv, lossy_member, arg);
 	field_take(fields, sizeof fields / sizeof fields[0], arg, key, nkey, v, nv);
 	return 0;
 }

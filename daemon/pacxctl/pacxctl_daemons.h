@@ -13,6 +13,7 @@ struct pxd_daemon_link {
 	double since_s, last_byte_s, streams, rtt_us, messages, payload, wire, queued, retained, reconnects,
 		rate;
 	double codec_in, codec_out; /* bytes, of all codecs */
+	double lossy;               /* bytes, before they were compressed */
 };
 
 struct pxd_daemon {

@@ -47,6 +47,10 @@ static void print_links(const struct pxd_daemons *d, int from, int to)
 				l->streams, rtt, l->messages, pxd_size_text(l->payload, payload), ratio,
 				pxd_memory_text(l->queued, queued), pxd_memory_text(l->retained, retained),
 				l->reconnects);
+			if (l->lossy > 0)
+				printf("%-24s %-20s %s of numbers within the bound that was asked for "
+				       "(lossy)\n",
+					"", way, pxd_size_text(l->lossy, payload));
 		}
 	}
 }

@@ -158,7 +158,7 @@ static bool records_wanted(const struct pxd_site *s)
 static void env_make(const struct pxd_hosts *h, const struct pxd_plan_options *o, const char *plan,
 	struct pxd_start *st, struct words *env)
 {
-	static const char *const passed[] = { "PACX_LOG", "PACX_WAIT", "PACX_PROGRESS" };
+	static const char *const passed[] = { "PACX_LOG", "PACX_WAIT", "PACX_PROGRESS", "PACX_ACCURACY" };
 	const struct pxd_site *s = st->site;
 
 	words_add(env, "PACX_SITE=%s", s->name);

@@ -16,6 +16,7 @@
 #include "datatype.h"
 #include "envelope.h"
 #include "err.h"
+#include "hint.h"
 #include "map.h"
 #include "state.h"
 #include "unlike.h"
@@ -92,6 +93,17 @@ static int control_send(enum px_frame_type type, const struct px_req *r, int to)
 	return px_envelope_send(&f, envelope, 0, to, PX_TAG_UP);
 }
 
+/* What its out-daemon may know of a long message of numbers. */
+static uint64_t hint_of(const struct px_type *t, const struct px_req *r)
+{
+	struct px_hint h = { 0 };
+
+	px_shape_rows(&t->shape, (uint64_t)r->count, &h.row, &h.plane);
+	if (r->c && r->ctx == r->c->ctx)
+		h.bound = px_hint_bound(r->c->accuracy);
+	return px_hint_put(&h);
+}
+
 /* The frame that begins message r. */
 static int frame_make(struct px_frame *f, struct px_req *r)
 {
@@ -103,8 +115,6 @@ static int frame_make(struct px_frame *f, struct px_req *r)
 	f->flags = (uint16_t)r->flags;
 	f->total = (uint64_t)(r->count * t->size);
 	f->elem = t->elem;
-	if (r->c && r->c->accuracy != 0 && t->floating && r->ctx == r->c->ctx)
-		memcpy(&f->seq, &r->c->accuracy, sizeof f->seq);
 	f->ctx = r->ctx;
 	f->tag = r->tag;
 	f->msg = r->msg;
@@ -112,6 +122,8 @@ static int frame_make(struct px_frame *f, struct px_req *r)
 	if (f->total > PX_INLINE_MAX) {
 		f->seg = f->total <= 4 * (uint64_t)PX_SEG_MAX ? PX_SEG_MIN : PX_SEG_MAX;
 		f->via = r->via;
+		if (t->floating)
+			f->seq = hint_of(t, r);
 		if (f->total / f->seg >= INT_MAX)
 			return MPI_ERR_COUNT;
 	}

@@ -80,6 +80,7 @@ void px_environ_read(void)
 	e->rank = number("OMPI_COMM_WORLD_RANK", "PMI_RANK", -1);
 	e->size = number("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", -1);
 	e->stats = getenv("PACX_STATS") != NULL;
+	e->accuracy = copy("PACX_ACCURACY");
 	e->stdin_path = copy("PACX_STDIN");
 	/* What starts a daemon may be preloaded as well: the launcher itself, a shell in the daemon's place. */
 	if (e->rank >= 0 && !px_environ_is_daemon() &&

@@ -16,6 +16,7 @@ struct px_environ {
 	int daemons;
 	int rank, size; /* what the launcher says before MPI_Init, -1 if nothing */
 	bool stats;
+	const char *accuracy;   /* PACX_ACCURACY, or NULL */
 	const char *stdin_path; /* a FIFO in place of standard input, or NULL */
 };
 

@@ -17,6 +17,7 @@
 #include "channel.h"
 #include "comm.h"
 #include "datatype.h"
+#include "accuracy.h"
 #include "environ.h"
 #include "err.h"
 #include "init.h"
@@ -118,9 +119,12 @@ static void stdin_from_fifo(void)
 static void world_span(void)
 {
 	struct px_ranks *all = px_ranks_world(px.world);
+	struct px_comm *c = all ? px_comm_new(px.map.apps, WORLD_CTX, all) : NULL;
 
-	if (!all || !px_comm_new(px.map.apps, WORLD_CTX, all))
+	if (!c)
 		fatal("out of memory");
+	px_accuracy_open(px_environ.accuracy);
+	px_accuracy_named("MPI_COMM_WORLD", &c->accuracy);
 	px_ranks_drop(all);
 }
 

@@ -69,8 +69,8 @@ struct px_frame {
 	uint8_t codec; /* SEG: how the body is encoded, 0 = plain (daemon/link/codec.h) */
 	uint8_t elem;  /* element size of the datatype in bytes, 0 = unknown */
 	uint64_t
-		seq; /* link sequence number, from 1, set by the out-daemon; on the way up in a site: 0, or the bits of the
-			  * double that says how far numbers may move (pacx_set_accuracy) */
+		seq; /* link sequence number, from 1, set by the out-daemon; on the way up in a site: 0, or what
+			  * the rank knows of the numbers (hint.h) */
 	uint64_t body;  /* bytes that follow this header */
 	uint64_t total; /* payload bytes of the whole message, sender's representation */
 	uint64_t

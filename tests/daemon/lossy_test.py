@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """lossy_test.py: numbers move only for whoever has asked for it, and --stats counts them: tests/mpi/accuracy.c over links that compress
-(a share of it is lossy) and over one that does not (none is); tests/mpi/steady.c, which never asks."""
+(a share of it is lossy) and over one that does not (none is); tests/mpi/steady.c, which never asks; tests/mpi/rows.c, for which the
+user asks."""
 import json
 import os
 import subprocess
@@ -12,16 +13,16 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from sites import BUILD, flavors, run  # noqa: E402
 
 
-def lossy(program, link):
+def lossy(program, link, count="in", **env):
     """Bytes of each direction that were lossy, before they were compressed; the program has succeeded."""
     have = flavors()
     with tempfile.TemporaryDirectory() as tmp:
         p = subprocess.run([BUILD + "/bin/pacxrun", "-n", "2+2", "--mpi", f"{have[0]}+{have[-1]}", "--link", link, "--stats", tmp + "/s",
                             "--", BUILD + "/{mpi}/tests/" + program],
-                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=100, text=True)
+                           env={**os.environ, **env}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=100, text=True)
         assert p.returncode == 0 and ", 0 failed" in p.stdout, f"status {p.returncode}: {p.stdout}"
         with open(tmp + "/s") as f:
-            return [l["lossy"]["in"] for l in json.load(f)["links"]]
+            return [l["lossy"][count] for l in json.load(f)["links"]]
 
 
 def what_is_asked_for_is_counted():
@@ -40,8 +41,24 @@ def nothing_is_lossy_that_nobody_asked_for():
     assert lossy("steady", "compress: zstd, predict: always") == [0, 0]
 
 
+def a_user_can_ask_by_the_name_of_a_communicator():
+    # Each rank sends its peer 1.2 MB of doubles 6 times on the communicator of that name.
+    for rule in ("rows=1e-3", "other=1,rows=-3e-6", "rows=7,rows=1e-3"):
+        got = lossy("rows", "compress: zstd", PACX_ACCURACY=rule)
+        assert all(12000000 < n <= 2 * 6 * 1400000 for n in got), (rule, got)
+    for rule in ("row=1e-3", "rows=1e-3,other", "rows=x", "rows=nan", "=1"):
+        assert lossy("rows", "compress: zstd", PACX_ACCURACY=rule) == [0, 0], rule
+
+
+def rows_and_planes_make_it_smaller():
+    # As one long row they would be a third of their length.
+    given, left = lossy("rows", "compress: zstd", PACX_ACCURACY="rows=1e-3"), lossy("rows", "compress: zstd", "out", PACX_ACCURACY="rows=1e-3")
+    assert all(6 * n < m for n, m in zip(left, given)), (given, left)
+
+
 if __name__ == "__main__":
     if not flavors():
         sys.exit(77)
     run([(t.__name__, t) for t in (what_is_asked_for_is_counted, nothing_is_lossy_without_compression,
-                                   nothing_is_lossy_that_nobody_asked_for)])
+                                   nothing_is_lossy_that_nobody_asked_for, a_user_can_ask_by_the_name_of_a_communicator,
+                                   rows_and_planes_make_it_smaller)])
