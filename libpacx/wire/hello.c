@@ -123,7 +123,7 @@ int px_hello_get(const uint8_t *in, size_t len, struct px_hello *h)
 	name = in[61];
 	vendor = in[62];
 	ext = px_get16(in + 64);
-	if (px_repr_get(in + 28, &g.repr) < 0 || in[63] != 0 || px_get16(in + 66) != 0)
+	if (in[63] != 0 || px_get16(in + 66) != 0)
 		return PX_EPROTO;
 	if (job > PX_JOB_MAX || name > PX_NAME_MAX || vendor > PX_VENDOR_MAX ||
 		FIXED + job + name + vendor + ext > PX_HELLO_MAX)
@@ -132,7 +132,8 @@ int px_hello_get(const uint8_t *in, size_t len, struct px_hello *h)
 		return PX_ESHORT;
 	if (len > FIXED + job + name + vendor + ext)
 		return PX_EPROTO;
-	if (!text_get(in + FIXED, job, g.job) || !text_get(in + FIXED + job, name, g.name) ||
+	if (px_repr_get(in + 28, &g.repr) < 0 || !text_get(in + FIXED, job, g.job) ||
+		!text_get(in + FIXED + job, name, g.name) ||
 		!text_get(in + FIXED + job + name, vendor, g.vendor) || !hello_valid(&g))
 		return PX_EPROTO;
 	*h = g;
