@@ -76,8 +76,8 @@ static inline MPI_Comm pacx_comm_local(void)
 }
 
 /* pacx_set_associative: collective over comm. flag = 1: reductions on comm may group the operands of an operator as they like (the
- * operator is associative to this program, floating-point sums included), so that a site sends one value where it would have to send
- * all; 0, the default: in rank order. A hint: what is not needed is not done. A communicator made from comm begins with 0.
+ * operator is associative to this program, floating-point sums included), so that a site sends one value where it may have to send
+ * several; 0, the default: by a binary tree over the ranks, whatever the split over sites (pacx(3)). A communicator made from comm begins with 0.
  * Returns MPI_SUCCESS or an MPI error code. */
 static inline int pacx_set_associative(MPI_Comm comm, int flag)
 {

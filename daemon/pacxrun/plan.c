@@ -158,7 +158,8 @@ static bool records_wanted(const struct pxd_site *s)
 static void env_make(const struct pxd_hosts *h, const struct pxd_plan_options *o, const char *plan,
 	struct pxd_start *st, struct words *env)
 {
-	static const char *const passed[] = { "PACX_LOG", "PACX_WAIT", "PACX_PROGRESS", "PACX_ACCURACY" };
+	static const char *const passed[] = { "PACX_LOG", "PACX_WAIT", "PACX_PROGRESS", "PACX_ACCURACY",
+		"PACX_ASSOCIATIVE", "PACX_COLL_BCAST", "PACX_COLL_REDUCE", "PACX_COLL_ALLREDUCE" };
 	const struct pxd_site *s = st->site;
 
 	words_add(env, "PACX_SITE=%s", s->name);

@@ -3,6 +3,7 @@
 #include "coll.h"
 #include "comm.h"
 #include "datatype.h"
+#include "model.h"
 #include "raise.h"
 
 int px_coll_root(struct px_comm *c, int root)
@@ -17,7 +18,8 @@ int px_coll_head(const struct px_comm *c, int part, int root)
 	return px_part_of(c, root) == part ? root : px_leader(c, part);
 }
 
-void px_coll_bcast(struct px_sched *s, void *buf, MPI_Count count, MPI_Datatype t, int root)
+/* The whole to each other site. */
+static void by_leaders(struct px_sched *s, void *buf, MPI_Count count, MPI_Datatype t, int root)
 {
 	struct px_comm *c = px_sched_comm(s);
 	int head = px_coll_head(c, c->self, root);
@@ -35,6 +37,115 @@ void px_coll_bcast(struct px_sched *s, void *buf, MPI_Count count, MPI_Datatype 
 				   .count = count,
 				   .type = t,
 				   .root = px_lrank(c, head) });
+	px_sched_round(s);
+}
+
+/* Packed data between a buffer of the user's that is not contiguous and ours. */
+struct packing {
+	void *buf, *packed;
+	MPI_Count count, bytes;
+	MPI_Datatype t;
+};
+
+static int pack(struct px_sched *s, void *arg)
+{
+	struct packing *x = arg;
+
+	(void)s;
+	return px_type_pack(x->buf, x->count, x->t, x->packed);
+}
+
+static int unpack(struct px_sched *s, void *arg)
+{
+	struct packing *x = arg;
+
+	(void)s;
+	return px_type_unpack(x->packed, (uint64_t)x->bytes, x->buf, x->count, x->t);
+}
+
+/* Bytes between sites, of pieces of one segment: piece k of n goes from the root to the k-th of the other sites, and (n > 1)
+ * from there to the others. Returns the step when all are at this rank. */
+static int segment(struct px_sched *s, char *at, MPI_Count bytes, int root, bool pieces)
+{
+	struct px_comm *c = px_sched_comm(s);
+	int home = px_part_of(c, root), n = pieces ? c->nparts - 1 : 1, done = -1;
+	int mine = c->self - (c->self > home); /* the piece that is ours to pass on */
+
+	for (int p = 0; p < c->nparts; p++) {
+		int k = pieces ? p - (p > home) : 0; /* the piece that p gets from the root */
+		MPI_Count first = bytes * k / n, own = bytes * mine / n;
+
+		if (p == home)
+			continue;
+		if (c->rank == root) {
+			px_sched_send(s, at + first, bytes * (k + 1) / n - first, MPI_BYTE, px_leader(c, p));
+		} else if (p == c->self) {
+			int got = px_sched_recv_all(s, at + first, bytes * (k + 1) / n - first, root);
+			done = px_sched_join(s, done, got);
+			for (int q = 0; q < c->nparts && pieces; q++)
+				if (q != home && q != c->self) {
+					px_sched_when(s, got);
+					px_sched_send(s, at + own, bytes * (mine + 1) / n - own, MPI_BYTE,
+						px_leader(c, q));
+				}
+		} else if (pieces) {
+			done = px_sched_join(s, done,
+				px_sched_recv_all(
+					s, at + first, bytes * (k + 1) / n - first, px_leader(c, p)));
+		}
+	}
+	return done;
+}
+
+/* In bytes, in segments that each go through the steps by themselves. */
+static void by_segments(struct px_sched *s, const struct packing *x, int root, bool pieces)
+{
+	struct px_comm *c = px_sched_comm(s);
+	int head = px_coll_head(c, c->self, root), n = px_model_segments(x->bytes);
+
+	for (int k = 0; k < n; k++) {
+		MPI_Count first = x->bytes * k / n, bytes = x->bytes * (k + 1) / n - first;
+		char *at = (char *)x->packed + first;
+		int there = -1;
+
+		px_sched_sub(s, k);
+		if (c->rank == head)
+			there = segment(s, at, bytes, root, pieces);
+		px_sched_when(s, there);
+		px_sched_native(s, &(struct px_call){ .kind = PX_CALL_BCAST,
+					   .r = at,
+					   .count = bytes,
+					   .type = MPI_BYTE,
+					   .root = px_lrank(c, head) });
+	}
+	px_sched_sub(s, 0);
+	px_sched_round(s);
+}
+
+void px_coll_bcast(struct px_sched *s, void *buf, MPI_Count count, MPI_Datatype t, int root)
+{
+	struct px_comm *c = px_sched_comm(s);
+	const struct px_type *p = px_type_get(t);
+	MPI_Count bytes = count * p->size;
+	enum px_algorithm how = px_model_pick(c, PX_COLL_BCAST, bytes, 1);
+	struct packing *x;
+
+	if (how == PX_ALG_LEADER) {
+		by_leaders(s, buf, count, t, root);
+		return;
+	}
+	x = px_sched_temp(s, sizeof *x);
+	if (!x)
+		return;
+	*x = (struct packing){ buf, p->contig ? buf : px_sched_temp(s, (size_t)bytes), count, bytes, t };
+	if (!px_sched_ok(s))
+		return;
+	if (x->packed != buf && c->rank == root)
+		px_sched_call(s, pack, x);
+	px_sched_round(s);
+	by_segments(s, x, root, how == PX_ALG_PIECES);
+	if (x->packed != buf && c->rank != root)
+		px_sched_call(s, unpack, x);
 	px_sched_round(s);
 }
 

@@ -1,10 +1,9 @@
-/* reduce.c: reduce, allreduce, reduce_scatter(_block).
+/* reduce.c: reduce, allreduce.
  *
- * Design. Where sites hold consecutive ranks ("blocked") or the operator commutes, each site
- * reduces natively to its leader and the partial results are combined in site order, by everybody who needs
- * the result in the same order: so all ranks get the same bits. Otherwise the operands
- * are brought together (px_coll_bring) and applied in rank order (MPI standard 5.9.1: an operator is associative; only a
- * commutative one may change the order). Of a reduce-scatter each site gets from each other one only what its members keep.
+ * Design. Each site makes its terms (terms.h), a head of it sends them to whoever wants the result, and those fold them in one order, the same
+ * everywhere: so all ranks get the same bits, whatever way the terms took. Long vectors are cut into slices, each of which goes through
+ * the steps by itself. Where bandwidth rules, each of n sites folds one n-th of a slice and gives the result to the others:
+ * two latencies, but 2/n of the bytes on a link.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +12,11 @@
 #include "coll.h"
 #include "comm.h"
 #include "datatype.h"
+#include "model.h"
 #include "native.h"
 #include "raise.h"
 #include "request.h"
+#include "terms.h"
 #include "vendor.h"
 
 int px_copy(const void *from, void *to, MPI_Count count, MPI_Datatype t)
@@ -56,16 +57,6 @@ int px_coll_apply(const void *in, void *inout, MPI_Count count, MPI_Datatype t, 
 	return rc;
 }
 
-/* Operands in order: out = part[0] op part[1] op ... part[n-1]; parts are overwritten. */
-struct fold {
-	void **part;
-	int n;
-	void *out;
-	MPI_Count count;
-	MPI_Datatype t;
-	MPI_Op op;
-};
-
 int px_coll_fold(void **part, int n, MPI_Count count, MPI_Datatype t, MPI_Op op)
 {
 	int rc = MPI_SUCCESS;
@@ -75,27 +66,6 @@ int px_coll_fold(void **part, int n, MPI_Count count, MPI_Datatype t, MPI_Op op)
 	return rc;
 }
 
-static int fold(struct px_sched *s, void *arg)
-{
-	struct fold *f = arg;
-	int rc = px_coll_fold(f->part, f->n, f->count, f->t, f->op);
-
-	(void)s;
-	return rc == MPI_SUCCESS ? px_copy(f->part[f->n - 1], f->out, f->count, f->t) : rc;
-}
-
-static struct fold *fold_new(struct px_sched *s, int n, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op)
-{
-	struct fold *f = px_sched_temp(s, sizeof *f);
-
-	if (!f)
-		return NULL;
-	*f = (struct fold){ px_sched_temp(s, (size_t)n * sizeof *f->part), n, out, count, t, op };
-	for (int i = 0; f->part && i < n; i++)
-		f->part[i] = px_sched_temp_typed(s, count, t);
-	return px_sched_ok(s) ? f : NULL;
-}
-
 bool px_coll_by_site(const struct px_comm *c, MPI_Op op)
 {
 	int commutes = 0;
@@ -103,118 +73,199 @@ bool px_coll_by_site(const struct px_comm *c, MPI_Op op)
 	return c->blocked || (px_n.Op_commutative(op, &commutes) == MPI_SUCCESS && commutes);
 }
 
-/* Reduce the members of this site to its head. */
-static void reduce_here(
-	struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int head)
-{
-	px_sched_native(s, &(struct px_call){ .kind = PX_CALL_REDUCE,
-				   .s = in,
-				   .r = out,
-				   .count = count,
-				   .type = t,
-				   .op = op,
-				   .root = head });
-	px_sched_round(s);
-}
+/* A part of the vector, which goes its way by itself. */
+struct slice {
+	const void *in;
+	void *out;
+	MPI_Count count;
+	void **part; /* the terms, at heads */
+	int ready;   /* the step that the next one waits for */
+};
 
-/* All operands to root, applied in rank order there. */
-static void reduce_in_order(
-	struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int root)
+/* What all slices have in common. */
+struct reduction {
+	const struct px_terms *x;
+	MPI_Datatype t;
+	MPI_Aint extent;
+	MPI_Op op;
+	int root; /* -1: all ranks want the result */
+	int head; /* of this site */
+	int n;    /* slices */
+	struct slice *slice;
+};
+
+/* Cut the vector; the first step of each slice: this site's terms to the head. False: s has failed. */
+static bool begin(struct px_sched *s, struct reduction *d, const void *in, void *out, MPI_Count count)
 {
 	struct px_comm *c = px_sched_comm(s);
-	struct fold *f;
 
-	px_sched_send(s, in, count, t, root);
-	if (c->rank == root && (f = fold_new(s, c->size, out, count, t, op))) {
-		for (int r = 0; r < c->size; r++)
-			px_sched_recv(s, f->part[r], count, t, r);
-		px_sched_round(s);
-		px_sched_call(s, fold, f);
+	d->slice = px_sched_temp(s, (size_t)d->n * sizeof *d->slice);
+	for (int k = 0; k < d->n && px_sched_ok(s); k++) {
+		MPI_Count first = count * k / d->n, end = count * (k + 1) / d->n;
+		struct slice *l = &d->slice[k];
+
+		l->in = (const char *)in + first * d->extent;
+		l->out = c->rank == d->root || d->root < 0 ? (char *)out + first * d->extent : NULL;
+		l->count = end - first;
+		l->part = px_sched_temp(s, (size_t)d->x->n * sizeof *l->part);
+		px_sched_sub(s, k);
+		if (l->part)
+			l->ready = px_terms_here(s, d->x, l->in, l->count, d->t, d->op, d->head, l->part);
 	}
+	return px_sched_ok(s);
+}
+
+static bool is_of(const struct px_comm *c, const struct px_terms *x, int i, int part)
+{
+	return px_part_of(c, x->owner[i]) == part;
+}
+
+/* This site's terms to the head of another, elements from `first` on. Returns the step when they have left. */
+static int give(struct px_sched *s, const struct reduction *d, const struct slice *l, MPI_Count first,
+	MPI_Count count, int to)
+{
+	struct px_comm *c = px_sched_comm(s);
+	int left = -1;
+
+	for (int i = 0; i < d->x->n; i++)
+		if (is_of(c, d->x, i, c->self)) {
+			px_sched_when(s, l->ready);
+			left = px_sched_join(s, left,
+				px_sched_send(s, (char *)l->part[i] + first * d->extent, count, d->t, to));
+		}
+	return left;
+}
+
+/* The terms of another site, to part[]. Returns the step when they are there. */
+static int take(struct px_sched *s, const struct reduction *d, void **part, MPI_Count count, int from)
+{
+	struct px_comm *c = px_sched_comm(s);
+	int there = -1;
+
+	for (int i = 0; i < d->x->n; i++)
+		if (is_of(c, d->x, i, px_part_of(c, from)) &&
+			(part[i] = px_sched_temp_typed(s, count, d->t))) {
+			there = px_sched_join(s, there, px_sched_recv(s, part[i], count, d->t, from));
+		}
+	return there;
+}
+
+/* All terms to whoever wants the result, who folds them. Returns the last step. */
+static int whole(struct px_sched *s, const struct reduction *d, struct slice *l)
+{
+	struct px_comm *c = px_sched_comm(s);
+	int done = l->ready;
+
+	for (int q = 0; q < c->nparts && px_sched_ok(s); q++) {
+		int peer = px_coll_head(c, q, d->root < 0 ? 0 : d->root);
+
+		if (q == c->self)
+			continue;
+		if (d->root < 0 || peer == d->root)
+			done = px_sched_join(s, done, give(s, d, l, 0, l->count, peer));
+		if (l->out)
+			done = px_sched_join(s, done, take(s, d, l->part, l->count, peer));
+	}
+	return l->out && px_sched_ok(s) ? px_terms_fold(s, d->x, l->part, l->out, l->count, d->t, d->op, done)
+					: done;
+}
+
+static MPI_Count piece_start(const struct px_comm *c, const struct slice *l, int piece)
+{
+	return l->count * piece / c->nparts;
+}
+
+/* Each site folds one piece of the terms of all, and gives it to whoever wants the result. Returns the last step. */
+static int by_pieces(struct px_sched *s, const struct reduction *d, struct slice *l)
+{
+	struct px_comm *c = px_sched_comm(s);
+	MPI_Count first = piece_start(c, l, c->self), count = piece_start(c, l, c->self + 1) - first;
+	void **part = px_sched_temp(s, (size_t)d->x->n * sizeof *part), *mine;
+	int ready = l->ready, folded, done = -1;
+
+	mine = l->out ? (char *)l->out + first * d->extent : px_sched_temp_typed(s, count, d->t);
+	for (int i = 0; px_sched_ok(s) && i < d->x->n; i++)
+		if (is_of(c, d->x, i, c->self))
+			part[i] = (char *)l->part[i] + first * d->extent;
+	for (int q = 0; q < c->nparts && px_sched_ok(s); q++) {
+		int peer = px_coll_head(c, q, d->root < 0 ? 0 : d->root);
+		MPI_Count at = piece_start(c, l, q);
+
+		if (q == c->self)
+			continue;
+		done = px_sched_join(s, done, give(s, d, l, at, piece_start(c, l, q + 1) - at, peer));
+		ready = px_sched_join(s, ready, take(s, d, part, count, peer));
+	}
+	if (!px_sched_ok(s))
+		return -1;
+	folded = px_terms_fold(s, d->x, part, mine, count, d->t, d->op, ready);
+	done = px_sched_join(s, done, folded);
+	for (int q = 0; q < c->nparts; q++) {
+		int peer = px_coll_head(c, q, d->root < 0 ? 0 : d->root);
+		MPI_Count at = piece_start(c, l, q);
+
+		if (q == c->self)
+			continue;
+		if (d->root < 0 || peer == d->root) {
+			px_sched_when(s, folded);
+			done = px_sched_join(s, done, px_sched_send(s, mine, count, d->t, peer));
+		}
+		if (l->out) {
+			px_sched_when(s, l->ready);
+			done = px_sched_join(s, done,
+				px_sched_recv(s, (char *)l->out + at * d->extent,
+					piece_start(c, l, q + 1) - at, d->t, peer));
+		}
+	}
+	return done;
+}
+
+/* root: -1: allreduce. */
+static void build(struct px_sched *s, enum px_coll as, const void *in, void *out, MPI_Count count,
+	MPI_Datatype t, MPI_Op op, int root)
+{
+	struct px_comm *c = px_sched_comm(s);
+	const struct px_type *p = px_type_get(t);
+	struct reduction d = { .t = t, .extent = (MPI_Aint)p->extent, .op = op, .root = root };
+	enum px_algorithm how;
+
+	d.x = px_terms_new(s, t, op, root < 0 ? 0 : root);
+	if (!d.x)
+		return;
+	how = px_model_pick(c, as, count * p->size, px_terms_most(c, d.x));
+	d.n = how == PX_ALG_LEADER ? 1 : px_model_segments(count * p->size);
+	d.head = px_coll_head(c, c->self, root < 0 ? 0 : root);
+	if (!begin(s, &d, in, out, count))
+		return;
+	for (int k = 0; k < d.n && px_sched_ok(s); k++) {
+		struct slice *l = &d.slice[k];
+
+		px_sched_sub(s, k);
+		if (c->rank == d.head)
+			l->ready = how == PX_ALG_PIECES ? by_pieces(s, &d, l) : whole(s, &d, l);
+		if (root >= 0)
+			continue;
+		px_sched_when(s, l->ready);
+		px_sched_native(s, &(struct px_call){ .kind = PX_CALL_BCAST,
+					   .r = l->out,
+					   .count = l->count,
+					   .type = t,
+					   .root = px_lrank(c, d.head) });
+	}
+	px_sched_sub(s, 0);
 	px_sched_round(s);
 }
 
 void px_coll_reduce(
 	struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int root)
 {
-	struct px_comm *c = px_sched_comm(s);
-	int head = px_coll_head(c, c->self, root);
-	struct fold *f = NULL;
-	void *mine = NULL;
-
-	if (!px_coll_by_site(c, op)) {
-		reduce_in_order(s, in, out, count, t, op, root);
-		return;
-	}
-	if (c->rank == root) {
-		f = fold_new(s, c->nparts, out, count, t, op);
-		mine = f ? f->part[c->self] : NULL;
-	} else if (c->rank == head) {
-		mine = px_sched_temp_typed(s, count, t);
-	}
-	if (!px_sched_ok(s))
-		return;
-	if (c->rank == root)
-		for (int p = 0; p < c->nparts; p++)
-			if (p != c->self)
-				px_sched_recv(s, f->part[p], count, t, px_leader(c, p));
-	reduce_here(s, in, mine, count, t, op, px_lrank(c, head));
-	if (c->rank == root)
-		px_sched_call(s, fold, f);
-	else if (c->rank == head)
-		px_sched_send(s, mine, count, t, root);
-	px_sched_round(s);
-}
-
-/* The operands of all ranks at all ranks, then everybody applies them in rank order: one latency, each operand once to each site. */
-static bool allreduce_in_order(
-	struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op)
-{
-	struct fold *f;
-	void **part = px_coll_bring(s, in, count, t);
-
-	if (!part || !(f = px_sched_temp(s, sizeof *f)))
-		return !px_sched_ok(s);
-	*f = (struct fold){ part, px_sched_comm(s)->size, out, count, t, op };
-	px_sched_call(s, fold, f);
-	px_sched_round(s);
-	return true;
+	build(s, PX_COLL_REDUCE, in, out, count, t, op, root);
 }
 
 void px_coll_allreduce(
 	struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op)
 {
-	struct px_comm *c = px_sched_comm(s);
-	struct fold *f = NULL;
-
-	if (!px_coll_by_site(c, op)) {
-		if (allreduce_in_order(s, in, out, count, t, op))
-			return;
-		px_coll_reduce(s, in, out, count, t, op, 0);
-		px_coll_bcast(s, out, count, t, 0);
-		return;
-	}
-	if (c->lrank == 0) {
-		f = fold_new(s, c->nparts, out, count, t, op);
-		if (!f)
-			return;
-	}
-	reduce_here(s, in, f ? f->part[c->self] : NULL, count, t, op, 0);
-	if (f) {
-		for (int p = 0; p < c->nparts; p++) {
-			if (p == c->self)
-				continue;
-			px_sched_send(s, f->part[c->self], count, t, px_leader(c, p));
-			px_sched_after(s, PX_AT_ONCE, -1);
-			px_sched_recv(s, f->part[p], count, t, px_leader(c, p));
-		}
-		px_sched_round(s);
-		px_sched_call(s, fold, f);
-		px_sched_round(s);
-	}
-	px_sched_native(s,
-		&(struct px_call){ .kind = PX_CALL_BCAST, .r = out, .count = count, .type = t, .root = 0 });
-	px_sched_round(s);
+	build(s, PX_COLL_ALLREDUCE, in, out, count, t, op, -1);
 }
 
 int px_comm_max(struct px_comm *c, long long *v, int n)

@@ -94,6 +94,10 @@ void px_sched_round(struct px_sched *s);
  * buffer is free from the start, and before which no other receive from the same rank is added. */
 #define PX_AT_ONCE (-2)
 void px_sched_after(struct px_sched *s, int a, int b);
+/* px_sched_when: the next step waits for step a alone; a = -1: as if this had not been said. */
+void px_sched_when(struct px_sched *s, int a);
+/* px_sched_join: the number of a step that is done when a and b are; -1 = none. */
+int px_sched_join(struct px_sched *s, int a, int b);
 int px_sched_send(struct px_sched *s, const void *buf, MPI_Count count, MPI_Datatype t, int dst);
 int px_sched_recv(struct px_sched *s, void *buf, MPI_Count count, MPI_Datatype t, int src);
 /* px_sched_recv_all: where fewer bytes than expected are as wrong as more. */

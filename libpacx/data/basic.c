@@ -103,6 +103,22 @@ uint32_t px_op_code(MPI_Op t)
 /* Atoms of the basic types, by code; PX_ATOM_COUNT: there is no second one. */
 static const enum px_atom atoms[][2] = { { PX_ATOM_COUNT, PX_ATOM_COUNT }, BASIC(ATOMS) };
 
+bool px_basic_floating(MPI_Datatype t)
+{
+	uint32_t code = t == MPI_DATATYPE_NULL ? 0 : code_of(t);
+
+	switch (atoms[code][0]) {
+	case PX_ATOM_FLOAT:
+	case PX_ATOM_DOUBLE:
+	case PX_ATOM_LDOUBLE:
+	case PX_ATOM_REAL16:
+	case PX_ATOM_COUNT:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* rep more of a basic type: a complex type is twice the same, a pair is not. */
 static int sig_add(struct px_sig *s, const enum px_atom *a, uint64_t n)
 {

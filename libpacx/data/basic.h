@@ -25,6 +25,9 @@ int px_basic_parts(uint32_t code, const struct px_repr *as, MPI_Count size[2], M
 /* px_signature_add: n more of a basic type at the end of s. PX_OK, PX_ENOMEM, or PX_EINVAL: there is no such type. */
 int px_signature_add(struct px_sig *s, uint32_t code, uint64_t n);
 
+/* px_basic_floating: may arithmetic with t round? True also for types that are not basic or that only the vendor knows. */
+bool px_basic_floating(MPI_Datatype t);
+
 /* px_op_code: number of a predefined operator, 0 for others; px_op_of: the reverse, MPI_OP_NULL if there is none. */
 uint32_t px_op_code(MPI_Op op);
 MPI_Op px_op_of(uint32_t code);

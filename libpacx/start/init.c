@@ -23,6 +23,7 @@
 #include "init.h"
 #include "leave.h"
 #include "lock.h"
+#include "model.h"
 #include "names.h"
 #include "predefined.h"
 #include "progress.h"
@@ -151,6 +152,8 @@ static void world_make(void)
 		world_span();
 	if (px_predefined_start() != MPI_SUCCESS)
 		fatal("cannot learn the programs of the job");
+	if (px_model_start() != MPI_SUCCESS)
+		fatal("cannot agree on how to do collective operations");
 }
 
 static void start(pid_t parent, bool threaded)

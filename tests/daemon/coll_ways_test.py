@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""coll_ways_test.py: every algorithm of the long collectives gives right values and costs the messages, bytes and latencies that it is for;
+sums have the same bits whatever the split over sites; what names no algorithm is an error.
+
+Counted (--stats) with tests/mpi/hops.c, checked with long_coll.c and sum_order.c; speaks the protocol of tests/run.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+BUILD = os.environ.get("PACX_BUILD", "build")
+MPIS = [m for m in ("openmpi", "mpich") if os.path.isdir(f"{BUILD}/{m}/tests")]
+OPERATIONS = ("BCAST", "REDUCE", "ALLREDUCE")
+BLOCK, CALLS = 120, 2       # hops.c
+
+
+def forced(way):
+    return {f"PACX_COLL_{op}": way for op in OPERATIONS}
+
+
+def mpis(sites):
+    """Both vendors in turn, over the sites."""
+    return "+".join(MPIS[i % len(MPIS)] for i in range(sites.count("+") + 1))
+
+
+def run(sites, program, env, options=()):
+    name, *arguments = program
+    p = subprocess.run([BUILD + "/bin/pacxrun", "-n", sites, "--mpi", mpis(sites), *options, "--", f"{BUILD}/{{mpi}}/tests/{name}", *arguments],
+                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=200, text=True,
+                       env=dict(os.environ, **env))
+    return p.returncode, p.stdout
+
+
+def passed(sites, program, env, options=()):
+    """Its output."""
+    status, out = run(sites, program, env, options)
+    assert status == 0 and ", 0 failed" in out, f"{sites} {program} {env}: status {status}: {out}"
+    return out
+
+
+def values(way, sites):
+    passed(sites, ["long_coll"], forced(way))
+
+
+def same_bits(env, tree):
+    """Splits of four ranks, and of five."""
+    for splits in (("1+3", "2+2", "3+1", "1+1+2"), ("4+1", "2+1+2")):
+        out = {s: passed(s, ["sum_order", *tree], env) for s in splits}
+        digests = {re.search("digest (.*)", o)[1] for o in out.values()}
+        assert len(digests) == 1, out
+
+
+def associative():
+    """One term of each site, though the number of its ranks is no power of two: the bytes say it."""
+    sent = []
+    for on in ("0", "1"):
+        with tempfile.TemporaryDirectory() as tmp:
+            path = os.path.join(tmp, "stats.json")
+            passed("3+1", ["sum_order"], dict(forced("leader"), PACX_ASSOCIATIVE=on), ["--stats", path])
+            with open(path) as f:
+                sent.append(sum(s["reduce"]["bytes"] + s["allreduce"]["bytes"] for s in json.load(f)["collectives"].values()))
+    assert 1.25 * sent[1] < sent[0], sent
+
+
+def counts():
+    """On n sites a broadcast's pieces are sent by the root and passed on; reductions exchange n-ths of the vector, and then of the result."""
+    for n in (2, 3, 4):
+        sites = "+".join(["1"] * n)
+        with tempfile.TemporaryDirectory() as tmp:
+            path = os.path.join(tmp, "stats.json")
+            passed(sites, ["hops"], forced("pieces"), ["--stats", path])
+            with open(path) as f:
+                stats = json.load(f)["collectives"].values()
+        expected = {"bcast": ((n - 1) ** 2, n - 1), "reduce": (n * (n - 1) + n - 1, n - 1 + (n - 1) / n), "allreduce": (2 * n * (n - 1), 2 * (n - 1))}
+        for op, (messages, blocks) in expected.items():
+            got = [sum(s[op][k] for s in stats) for k in ("messages", "bytes")]
+            # Pieces of whole elements: those of 30 over 4 sites differ by one.
+            assert got[0] == CALLS * messages and abs(got[1] - CALLS * blocks * BLOCK) <= CALLS * 4 * n, (n, op, got, messages, blocks * BLOCK)
+            latencies = max(s[op]["latencies"] for s in stats)
+            assert latencies == (1 if op == "bcast" and n == 2 else 2), (n, op, latencies)
+
+
+def unknown():
+    status, out = run("1+1", ["hops"], {"PACX_COLL_BCAST": "fast"})
+    assert status != 0 and re.search('PACX_COLL_BCAST is "fast": .*leader, segments and pieces', out), (status, out)
+
+
+def main():
+    tests = [(f"long_collectives_{way}_{s}", lambda way=way, s=s: values(way, s)) for way, s in
+             (("leader", "2+1+2"), ("segments", "3+2"), ("pieces", "2+1+2"), ("pieces", "1+1+1+1"))]
+    tests += [("sums_have_the_bits_of_the_tree_on_every_split", lambda: same_bits({}, ["tree"])),
+              ("sums_have_the_bits_of_the_tree_in_pieces", lambda: same_bits(forced("pieces"), ["tree"])),
+              ("associative_sends_one_term_of_a_site", associative), ("pieces_cross_as_counted", counts),
+              ("unknown_algorithm_is_an_error_that_lists_them", unknown)]
+    print(f"1..{len(tests)}")
+    bad = 0
+    for name, test in tests:
+        try:
+            test()
+            print(f"ok {name}", flush=True)
+        except (AssertionError, subprocess.TimeoutExpired) as e:
+            bad += 1
+            print(f"  {e}\nnot ok {name}", flush=True)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
