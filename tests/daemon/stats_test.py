@@ -7,6 +7,7 @@ import sys
 import tempfile
 
 BUILD = os.environ.get("PACX_BUILD", "build")
+START = 12288   # bytes that the libraries send over each link to measure it, libpacx/coll/model.c
 # operation -> calls, latencies in sequence, (wide-area messages, bytes) sent by the first site and by each other one; n = other sites
 EXPECTED = {"bcast": (7, 1, lambda n: (7 * n, 448 * n), lambda n: (0, 0)),
             "allreduce": (4, 1, lambda n: (4 * n, 32 * n), lambda n: (4 * n, 32 * n)),
@@ -32,7 +33,7 @@ def check(sites, mpi):
         return f"links {sorted(links)}"
     first, last = order[0], order[-1]
     data = links[first, last]
-    if data["messages"] < 13 + 7 + 4 + 2 or not 3010000 <= data["payload_bytes"] < 3020000:
+    if data["messages"] < 13 + 7 + 4 + 2 or not 3010000 <= data["payload_bytes"] - START < 3020000:
         return f"{first} -> {last}: {data}"
     for l in links.values():
         if l["wire_bytes"] < l["payload_bytes"] + 80 * l["messages"]:
