@@ -15,7 +15,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "hostfile_text.h"
+#include "text.h"
 #include "wire/world.h"
 
 static const struct pxd_mark nowhere = { 0, 0 };

@@ -114,7 +114,7 @@ struct pxd_link_opts {
 struct pxd_link {
 	int a, b;
 	struct pxd_mark at, at_dial;
-	unsigned written;       /* bits of hostfile_links.c: which keys the file has here */
+	unsigned written;       /* bits of links.c: which keys the file has here */
 	struct pxd_link_opts o; /* what is not written is filled in from the default: link, then built-in */
 };
 

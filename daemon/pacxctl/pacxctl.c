@@ -15,7 +15,7 @@
 
 #include "address.h"
 #include "base/err.h"
-#include "hostfile_text.h"
+#include "text.h"
 #include "proof.h"
 
 static const char usage_text[] =

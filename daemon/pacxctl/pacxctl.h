@@ -19,10 +19,10 @@
 #endif
 
 int pxd_ctl_status(int argc, char **argv); /* pacxctl_status.c */
-int pxd_ctl_top(int argc, char **argv);    /* pacxctl_top.c */
-int pxd_ctl_doctor(int argc, char **argv); /* pacxctl_doctor.c */
+int pxd_ctl_top(int argc, char **argv);    /* top.c */
+int pxd_ctl_doctor(int argc, char **argv); /* doctor.c */
 int pxd_ctl_probe(int argc, char **argv);  /* pacxctl_probe.c */
-int pxd_ctl_answer(int argc, char **argv); /* pacxctl_answer.c */
+int pxd_ctl_answer(int argc, char **argv); /* answer.c */
 int pxd_ctl_mpis(int argc, char **argv);   /* pacxctl_mpis.c */
 
 /* -f, --site, --timeout and one number more (0 = as it was). */

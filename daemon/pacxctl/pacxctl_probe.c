@@ -14,7 +14,7 @@
 
 #include "base/err.h"
 #include "pacxctl.h"
-#include "pacxctl_way.h"
+#include "way.h"
 #include "wait.h"
 
 #define ECHOES  200

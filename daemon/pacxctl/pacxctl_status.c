@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 #include "pacxctl.h"
-#include "pacxctl_daemons.h"
+#include "daemons.h"
 
 static void print_daemons(const struct pxd_daemons *d, int from, int to)
 {

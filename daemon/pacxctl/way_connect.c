@@ -15,7 +15,7 @@
 
 #include "address.h"
 #include "err.h"
-#include "hostfile_text.h"
+#include "text.h"
 #include "via.h"
 #include "via_command.h"
 #include "wait.h"

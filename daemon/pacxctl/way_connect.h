@@ -1,8 +1,8 @@
-/* way_connect.h: the first hops of a way (pacxctl_way.h): name, command, connection, proxy; and what its hops say. */
+/* way_connect.h: the first hops of a way (way.h): name, command, connection, proxy; and what its hops say. */
 #ifndef PXD_WAY_CONNECT_H
 #define PXD_WAY_CONNECT_H
 
-#include "pacxctl_way.h"
+#include "way.h"
 
 /* pxd_way_connect: a connection on which the preamble can be sent. 0, or PX_E... after the hop that failed. */
 int pxd_way_connect(struct pxd_way *w);

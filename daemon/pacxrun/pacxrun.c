@@ -17,7 +17,7 @@
 #include "address.h"
 #include "base/err.h"
 #include "guard.h"
-#include "hostfile_text.h"
+#include "text.h"
 #include "launch.h"
 #include "mpis.h"
 #include "quote.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "hostfile_text.h"
+#include "text.h"
 
 int pxd_quote_word(struct px_buf *b, const char *word)
 {

@@ -1,4 +1,4 @@
-/* pacxctl_answer.c: pacxctl answer: stands in for the daemons of a site while no job runs, so that doctor and probe of other sites
+/* answer.c: pacxctl answer: stands in for the daemons of a site while no job runs, so that doctor and probe of other sites
  * find somebody.
  *
  * The main thread accepts; one thread for each connection (at most CONNECTIONS), and one for each place at a relay where somebody
@@ -24,7 +24,7 @@
 #include "frame.h"
 #include "pacxctl.h"
 #include "pacxctl_talk.h"
-#include "pacxctl_way.h"
+#include "way.h"
 #include "probing.h"
 #include "wait.h"
 

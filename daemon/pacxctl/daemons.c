@@ -1,5 +1,5 @@
-/* pacxctl_daemons.c: see pacxctl_daemons.h. */
-#include "pacxctl_daemons.h"
+/* daemons.c: see daemons.h. */
+#include "daemons.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* pacxctl_way.c: see pacxctl_way.h. What is said once a connection stands; that is made by way_connect.c. */
-#include "pacxctl_way.h"
+/* way.c: see way.h. What is said once a connection stands; that is made by way_connect.c. */
+#include "way.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -1,11 +1,11 @@
-/* hostfile_keys.h: tables of keys: what may stand in each mapping of a YAML hostfile and which function reads it.
+/* keys.h: tables of keys: what may stand in each mapping of a YAML hostfile and which function reads it.
  *
  * Private to hostfile*.c. Owns nothing; a function that fails has written the error line.
  */
 #ifndef PXD_HOSTFILE_KEYS_H
 #define PXD_HOSTFILE_KEYS_H
 
-#include "hostfile_tree.h"
+#include "tree.h"
 
 struct pxd_reader {
 	const struct pxd_text *t;
@@ -28,8 +28,7 @@ int pxd_keyed_text(const struct pxd_reader *r, const struct pxd_tree *v, const c
 int pxd_key_line(const struct pxd_reader *r, const struct pxd_tree *v, const char *expected, char **out);
 
 /* Values with a table of their own. */
-int pxd_hosts_links(struct pxd_reader *r, const struct pxd_tree *v, void *object); /* hostfile_links.c */
-int pxd_hosts_gateways(
-	struct pxd_reader *r, const struct pxd_tree *v, void *object); /* of a site; hostfile_gates.c */
+int pxd_hosts_links(struct pxd_reader *r, const struct pxd_tree *v, void *object);    /* links.c */
+int pxd_hosts_gateways(struct pxd_reader *r, const struct pxd_tree *v, void *object); /* of a site; gates.c */
 
 #endif

@@ -1,12 +1,12 @@
-/* hostfile_yaml.c: The YAML form: tables of keys (hostfile_keys.h) of the hostfile and of a site.
- * A new key is a new row. Links are in hostfile_links.c, gateways in hostfile_gates.c.
+/* yaml.c: The YAML form: tables of keys (keys.h) of the hostfile and of a site.
+ * A new key is a new row. Links are in links.c, gateways in gates.c.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
-#include "hostfile_keys.h"
+#include "keys.h"
 
 /* Keys of a site. */
 static int site_name(struct pxd_reader *r, const struct pxd_tree *v, void *object)

@@ -1,4 +1,4 @@
-/* pacxctl_daemons.h: what the relay daemons of this user on this machine say of themselves on their status sockets.
+/* daemons.h: what the relay daemons of this user on this machine say of themselves on their status sockets.
  *
  * A list is a snapshot, owned by the caller (pxd_daemons_free). A member that a daemon does not send is 0 or "". Sockets
  * that nobody listens on any more are removed; daemons that do not answer in time are counted, not waited for.

@@ -1,14 +1,14 @@
-/* hostfile_tree.h: a YAML text as a small tree of scalars, lists and mappings with their places in the
+/* tree.h: a YAML text as a small tree of scalars, lists and mappings with their places in the
  * file.
  *
- * Private to hostfile_yaml.c and hostfile_tree.c, which alone knows libyaml. The caller owns the tree
+ * Private to yaml.c and tree.c, which alone knows libyaml. The caller owns the tree
  * (pxd_tree_free). Aliases and anchors are refused (a hostfile needs none, and with them a short text
  * can stand for a huge one), and so are a second document and nesting deeper than PXD_TREE_DEPTH.
  */
 #ifndef PXD_HOSTFILE_TREE_H
 #define PXD_HOSTFILE_TREE_H
 
-#include "hostfile_text.h"
+#include "text.h"
 
 #define PXD_TREE_DEPTH 12
 

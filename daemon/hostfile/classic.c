@@ -1,4 +1,4 @@
-/* hostfile_classic.c: The classic form of PACX-MPI: one site a line,
+/* classic.c: The classic form of PACX-MPI: one site a line,
  *
  *     host1 tcp 100 (rsh host2 mpirun -np 102 {exe})
  *
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "hostfile_text.h"
+#include "text.h"
 
 struct cursor {
 	const struct pxd_text *t;

@@ -1,4 +1,4 @@
-/* pacxctl_doctor.c: pacxctl doctor: goes the way of every connection that a site dials, and says which hop fails and what to do.
+/* doctor.c: pacxctl doctor: goes the way of every connection that a site dials, and says which hop fails and what to do.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -10,7 +10,7 @@
 #include "address.h"
 #include "base/err.h"
 #include "pacxctl.h"
-#include "pacxctl_way.h"
+#include "way.h"
 
 struct doctor {
 	char way[2 * PX_NAME_MAX + 32]; /* "left -> right" */

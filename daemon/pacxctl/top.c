@@ -1,4 +1,4 @@
-/* pacxctl_top.c: pacxctl top: a live screen of all links of this machine's daemons, from the differences of two samples.
+/* top.c: pacxctl top: a live screen of all links of this machine's daemons, from the differences of two samples.
  *
  * A link is seen by the daemon that sends (out) and by the one that receives (in); where both are here, the sender's view is
  * shown. The terminal is put back as it was, however this ends. Without a terminal it prints blocks.
@@ -18,7 +18,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "pacxctl.h"
-#include "pacxctl_daemons.h"
+#include "daemons.h"
 #include "wait.h"
 
 #define BAR 12

@@ -1,4 +1,4 @@
-/* hostfile_text.h: what the readers of the forms of hostfile share: error lines and value checks; and how hostfile.c knows them.
+/* text.h: what the readers of the forms of hostfile share: error lines and value checks; and how hostfile.c knows them.
  *
  * Private to hostfile*.c. Owns nothing but the caller's error buffer. Every function that fails has
  * written the whole error line; callers pass the code up unchanged.

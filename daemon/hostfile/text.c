@@ -1,5 +1,5 @@
-/* hostfile_text.c: see hostfile_text.h. */
-#include "hostfile_text.h"
+/* text.c: see text.h. */
+#include "text.h"
 
 #include <ctype.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* hostfile_tree.c: see hostfile_tree.h. */
-#include "hostfile_tree.h"
+/* tree.c: see tree.h. */
+#include "tree.h"
 
 #include <stdio.h>
 #include <stdlib.h>

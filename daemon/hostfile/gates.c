@@ -1,4 +1,4 @@
-/* hostfile_gates.c: gateways: a site's list of them, their default hosts and ports, and that no port is given twice.
+/* gates.c: gateways: a site's list of them, their default hosts and ports, and that no port is given twice.
  *
  * A site without `gateways:` has one, made of its host, port and bind. In the list, a missing host, port or
  * bind is the site's; gateways that share a host count the port upwards.
@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 #include "address.h"
-#include "hostfile_keys.h"
+#include "keys.h"
 
 static int gate_host(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {

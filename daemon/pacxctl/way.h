@@ -1,4 +1,4 @@
-/* pacxctl_way.h: the way from one site to a gateway of another, hop by hop, as its daemons would go it.
+/* way.h: the way from one site to a gateway of another, hop by hop, as its daemons would go it.
  *
  * Opened by doctor and probe. Each hop that was tried is told to `hop`; the first that fails ends it. Owns the connection, the command
  * of `dial:` and what it found out, until pxd_way_close.

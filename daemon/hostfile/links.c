@@ -1,4 +1,4 @@
-/* hostfile_links.c: links between sites: their keys, what is inherited from the default: link, and who dials.
+/* links.c: links between sites: their keys, what is inherited from the default: link, and who dials.
  *
  * Which keys the file has at a link is noted in its `written`; after everything is read, the others are taken
  * from the default: link, and what is not there either is built in. tcp and emulate are inherited key by key.
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "hostfile_keys.h"
+#include "keys.h"
 
 /* Bits of struct pxd_link.written. */
 enum {

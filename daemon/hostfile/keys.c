@@ -1,5 +1,5 @@
-/* hostfile_keys.c: see hostfile_keys.h. */
-#include "hostfile_keys.h"
+/* keys.c: see keys.h. */
+#include "keys.h"
 
 #include <stdio.h>
 #include <stdlib.h>
