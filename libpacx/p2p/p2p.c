@@ -83,6 +83,15 @@ int px_send_start(struct px_req *r)
 	return rc;
 }
 
+/* MPICH's ch3 device says at once of a message that has come already that it is too long, and hands out a request all the same, which says it
+ * again: that one counts. */
+static int recv_natively(struct px_req *r, int source)
+{
+	int rc = PX_N(Irecv, r->buf, r->count, r->type, source, r->tag, r->c->native, &r->native);
+
+	return r->native != MPI_REQUEST_NULL ? MPI_SUCCESS : rc;
+}
+
 int px_recv_start(struct px_req *r)
 {
 	struct px_comm *c = r->c;
@@ -97,8 +106,7 @@ int px_recv_start(struct px_req *r)
 		return MPI_SUCCESS;
 	}
 	if (!any && px_lrank(c, r->peer) >= 0)
-		return PX_N(Irecv, r->buf, r->count, r->type, px_lrank(c, r->peer), r->tag, c->native,
-			&r->native);
+		return recv_natively(r, px_lrank(c, r->peer));
 	if (!px_type_get(r->type))
 		return px_raise_type(c);
 	px_req_hold_types(r);
@@ -108,7 +116,7 @@ int px_recv_start(struct px_req *r)
 		return MPI_SUCCESS;
 	}
 	if (any) {
-		rc = PX_N(Irecv, r->buf, r->count, r->type, MPI_ANY_SOURCE, r->tag, c->native, &r->native);
+		rc = recv_natively(r, MPI_ANY_SOURCE);
 		if (rc != MPI_SUCCESS) {
 			if (!r->persistent)
 				px_req_drop_types(r);

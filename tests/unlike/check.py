@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""check.py: MPI programs on worlds of unlike sites: native ones, 32 bits (i386), big-endian (s390x under qemu). Protocol of tests/run.
+"""check.py: MPI programs on worlds of unlike sites: native ones, 32 bits (i386), big-endian (s390x) and aarch64 (arm64) under qemu. Protocol of tests/run.
 
 usage: tests/unlike/check.py [--build DIR] [--only WORLD] [PROGRAM...]
 
-A world is "FLAVOUR:RANKS+...", of openmpi, mpich, i386, s390x; PROGRAM/carried runs with the files at the first site. The foreign trees are made by tree.sh in DIR/unlike, and PACX is built
+A world is "FLAVOUR:RANKS+...", of openmpi, mpich, i386, s390x, arm64; PROGRAM/carried runs with the files at the first site. The foreign trees are made by tree.sh in DIR/unlike, and PACX is built
 for them there; what cannot be had is skipped. Programs are those of tests/mpi, and of this folder.
 """
 import argparse
@@ -17,18 +17,20 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, f"{ROOT}/tests/mpi")
 import matrix  # noqa: E402
 
-FOREIGN = ("i386", "s390x")
+FOREIGN = ("i386", "s390x", "arm64")
 LOUD = {"values"}  # in which PACX names what does not fit
 # Everything that goes between sites by value: the i386 site runs as fast as any, so it gets all; under qemu there are few.
 MANY = ["values", "typed", "coupled", "collectives", "icollectives", "neighbor", "p2p_any", "p2p_modes", "p2p_order", "probe", "sendrecv",
         "requests", "cancel", "comms", "rma_typed", "rma_cas", "files_rep", "groups", "topo", "attrs", "lifetimes", "middle", "bigcount",
-        "flow", "pending", "threads", "refused"]
+        "flow", "pending", "threads", "truncate", "refused"]
 RUNS = [("openmpi:2+mpich:2", ["coupled"]),
         ("openmpi:2+i386:2", MANY),
         ("i386:2+mpich:2", ["values", "typed", "collectives", "rma_typed"]),
         ("openmpi:1+i386:2+mpich:2", ["typed", "collectives", "icollectives", "neighbor", "rma_typed", "files_rep/carried"]),
         ("openmpi:2+s390x:2", ["values", "typed", "coupled", "rma_typed", "rma_sync", "files_rep", "files_rep/carried"]),
         ("s390x:2+mpich:2", ["typed", "collectives", "coupled"]),
+        ("openmpi:2+arm64:2", ["values", "typed", "coupled", "collectives", "rma_typed", "rma_cas", "files_rep", "files_rep/carried"]),
+        ("mpich:2+arm64:2", ["typed", "collectives", "coupled"]),
         ("i386:2+s390x:2", ["values", "typed", "rma_typed"]),
         ("openmpi:1+mpich:1+i386:1+s390x:1", ["typed", "coupled", "collectives", "neighbor", "rma_typed", "files_rep"])]
 

@@ -2,12 +2,14 @@
 # tree.sh: a private tree of Debian's packages for a machine unlike this one, to build and run an MPICH site of it here:
 #   i386    32 bits; runs as it is
 #   s390x   64 bits, big-endian; runs under qemu-user
+#   arm64   64 bits, another long double; runs under qemu-user
 # Nothing of this machine's own packages changes, and dpkg hears nothing of foreign architectures (apt would remove a compiler for them).
 # usage: tree.sh DIR ARCH     DIR/ARCH becomes the tree, DIR/bin-ARCH has gcc, mpicc.mpich and pkg-config for it, and `run`, which runs
 # a program of it.     Exit status: 0 made or there already, 77 not to be had (a line says why), 1 failed.
 set -euo pipefail
 DIR=$(mkdir -p "$1" && cd "$1" && pwd)
 ARCH=$2
+CPU=$ARCH # as GNU names it
 TREE=$DIR/$ARCH
 BIN=$DIR/bin-$ARCH
 STAMP=$TREE/.made-3
@@ -26,16 +28,21 @@ i386)
 	[ "$(uname -m)" = x86_64 ] || skip "only on x86-64"
 	packages="$packages libgcc-$GCCV-dev libquadmath0"
 	;;
-s390x)
-	for tool in qemu-s390x s390x-linux-gnu-gcc; do
-		command -v $tool >/dev/null || skip "no $tool here (scripts/setup unlike installs it)"
-	done
+s390x) ;;
+arm64)
+	CPU=aarch64
+	packages="$packages libnl-3-200 libnl-route-3-200 libibverbs1 libnuma1 librdmacm1 libucx0" # its MPICH is made with UCX
 	;;
 *)
 	echo "unlike: unknown machine $ARCH" >&2
 	exit 1
 	;;
 esac
+if [ $ARCH != i386 ]; then
+	for tool in qemu-$CPU $CPU-linux-gnu-gcc; do
+		command -v $tool >/dev/null || skip "no $tool here (scripts/setup unlike installs it)"
+	done
+fi
 for tool in apt-get dpkg mpirun.mpich pkg-config; do
 	command -v $tool >/dev/null || skip "no $tool here"
 done
@@ -71,7 +78,7 @@ made() {
 	cat >"$BIN/$1"
 	chmod +x "$BIN/$1"
 }
-LIB=$ARCH-linux-gnu
+LIB=$CPU-linux-gnu
 case $ARCH in
 i386)
 	G=$TREE/usr/lib/gcc/i686-linux-gnu/$GCCV
@@ -86,15 +93,16 @@ EOF
 exec "$@"
 EOF
 	;;
-s390x)
+*)
 	made gcc <<EOF
 #!/bin/sh
-exec s390x-linux-gnu-gcc --sysroot=$TREE -B$TREE/usr/lib/$LIB/ -isystem $TREE/usr/include/$LIB -L$TREE/usr/lib/$LIB -L$TREE/lib/$LIB "\$@"
+exec $CPU-linux-gnu-gcc --sysroot=$TREE -B$TREE/usr/lib/$LIB/ -isystem $TREE/usr/include/$LIB -L$TREE/usr/lib/$LIB -L$TREE/lib/$LIB "\$@"
 EOF
 	# [env] NAME=VALUE... PROGRAM ARGUMENT... : LD_PRELOAD is for the guest only, the others are harmless here. The program pacxd would
 	# run another one, which qemu does not do: run that.
 	made run <<EOF
 #!/bin/sh
+export UCX_TLS=tcp,self,sysv # of what UCX would choose, qemu has no cross-memory attach
 [ "\$1" != env ] || shift
 preload=
 while :; do
@@ -113,7 +121,7 @@ case \$1 in
 	;;
 esac
 [ -z "\$preload" ] || set -- -E LD_PRELOAD="\$preload" "\$@"
-exec qemu-s390x -L $TREE "\$@"
+exec qemu-$CPU -L $TREE "\$@"
 EOF
 	;;
 esac
