@@ -13,7 +13,8 @@
 #define CLOSE_NS 10000000000u /* Finalize waits this long for receivers */
 
 /* Up to here the blocking native send copies and returns, whatever the receiver does. Measured: Open MPI over vader beyond this waits
- * until the receiver has polled; MPICH over shared memory never does. */
+ * until the receiver has polled; MPICH over shared memory never does. But not to oneself: MPICH's ch3 device then waits for a receive, and
+ * our posted ones may all be full. */
 #if defined(OPEN_MPI) || defined(PX_ABI)
 #define COPIED 256
 #else
@@ -40,7 +41,7 @@ static int post(const uint8_t *bytes, int n, int to, int tag)
 	struct parcel *p;
 	int rc;
 
-	if (n <= COPIED)
+	if (n <= COPIED && to != px.map.native_of[px.lrank])
 		return px_n.Send(bytes, n, MPI_BYTE, to, tag, px.map.relay);
 	p = malloc(sizeof *p + (size_t)n);
 	if (!p)
