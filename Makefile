@@ -123,7 +123,7 @@ $(B)/gen/$(1)/which: FORCE
 	@mkdir -p $$(@D)
 	@echo '$(filter $(1)=%,$(MPIS))' | cmp -s - $$@ || echo '$(filter $(1)=%,$(MPIS))' >$$@
 
-$(B)/gen/$(1)/bind.c: scripts/gen_bindings.py scripts/mpi_identity.py libpacx/mpi.api $(B)/gen/$(1)/which
+$(B)/gen/$(1)/bind.c: scripts/gen_bindings.py scripts/mpi_h.py scripts/mpi_identity.py libpacx/mpi.api $(B)/gen/$(1)/which
 	@mkdir -p $$(@D)
 	$$(if $$(V),,@echo "  GEN     $$@")
 	$$(Q)python3 scripts/gen_bindings.py $(mpicc) $$(@D)

@@ -17,7 +17,8 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
-from gen_bindings import ROOT, dlsym_names, fortran_names, leave_names, lookup, prototypes, read_api, reason, row_name, stem, symbol_name  # noqa: E402
+from gen_bindings import dlsym_names, fortran_names, leave_names  # noqa: E402
+from mpi_h import ROOT, lookup, prototypes, read_api, reason, row_name, stem, symbol_name  # noqa: E402
 
 VENDORS = {"openmpi": "libmpi.so.40", "mpich": "libmpich.so.12"}
 

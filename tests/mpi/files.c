@@ -1,7 +1,6 @@
 /*
  * files.c - MPI-IO on the world: every form of data access writes and reads back what other ranks have written, through the plain view
  * and through views; pointers, sizes, modes, errors, deletion. Plain MPI, one site and several must agree, wherever the file is.
- *
  * usage: files [DIRECTORY]
  */
 #include "check.h"
