@@ -78,7 +78,9 @@ def twin(f, funcs):
                 f"rc = px_n.Isend{large}(sendbuf, sendcount, sendtype, dest, sendtag, native, &r[1]);",
                 "if (rc == MPI_SUCCESS)",
                 "\trc = wait_native(&r[1], MPI_STATUS_IGNORE);",
-                "return rc == MPI_SUCCESS ? wait_native(&r[0], status) : rc;"]
+                "if (rc == MPI_SUCCESS)",
+                "\trc = wait_native(&r[0], status);",
+                "return received(rc, source, status);"]
     if base == "Sendrecv_replace" and "Isendrecv_replace" not in funcs:
         return None
     name = "I" + base[0].lower() + base[1:]
@@ -89,10 +91,13 @@ def twin(f, funcs):
         return None
     args = [("native" if p.type == "MPI_Comm" else p.name) for p in f.params if "MPI_Status" not in p.type]
     status = next((p.name for p in f.params if "MPI_Status" in p.type), "MPI_STATUS_IGNORE")
+    done = "rc" if not any(p.name == "source" for p in f.params) else f"received(rc, source, {status})"
     return ["MPI_Request r;",
             "",
             f"rc = px_n.{name}{large}({', '.join(args)}, &r);",
-            f"return rc == MPI_SUCCESS ? wait_native(&r, {status}) : rc;"]
+            "if (rc == MPI_SUCCESS)",
+            f"\trc = wait_native(&r, {status});",
+            f"return {done};"]
 
 
 # These have nonblocking twins that match the blocking calls of others.
@@ -315,6 +320,14 @@ static int wait_native(MPI_Request *request, MPI_Status *status)
 	rc = px_wait_native(request, status);
 	px_unlock();
 	return rc;
+}
+
+/* The status of a receive that was waited for: MPICH's request of a receive from MPI_PROC_NULL says rank 0. */
+static int received(int rc, int source, MPI_Status *status)
+{
+	if (rc != MPI_SUCCESS || source != MPI_PROC_NULL)
+		return rc;
+	return px_n.Recv(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_SELF, status);
 }
 
 /* Before a native collective that has no nonblocking form, where native calls may not block: all members of a local communicator
