@@ -56,3 +56,11 @@ int pxd_record_send(int fd, const char *site, const char *role, const char *kind
 	}
 	return 0;
 }
+
+const char *pxd_record_value(const char *record, const char *site, const char *role, const char *kind)
+{
+	char head[PXD_RECORD];
+	size_t n = (size_t)snprintf(head, sizeof head, PXD_RECORD_MARK "%s:%s %s 1/1 ", site, role, kind);
+
+	return n < sizeof head && memcmp(record, head, n) == 0 ? record + n : NULL;
+}

@@ -13,5 +13,7 @@
 
 /* pxd_record_send: write text[0..n) in as many records as it takes. 0 or PX_EIO, PX_EINVAL (name too long). */
 int pxd_record_send(int fd, const char *site, const char *role, const char *kind, const char *text, size_t n);
+/* pxd_record_value: the text of a record of one fragment, which blanks follow, if it is of this site, role and kind; else NULL. */
+const char *pxd_record_value(const char *record, const char *site, const char *role, const char *kind);
 
 #endif

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "quote.h"
@@ -24,13 +23,11 @@ struct errand {
 
 bool pxd_far_put(struct pxd_far *f, const char *site, const char *record)
 {
-	char head[PXD_RECORD];
-	size_t n = (size_t)snprintf(head, sizeof head, PXD_RECORD_MARK "%s:guard pid 1/1 ", site);
+	const char *pid = pxd_record_value(record, site, "guard", "pid");
 
-	if (n >= sizeof head || memcmp(record, head, n) != 0)
-		return false;
-	f->guard = strtol(record + n, NULL, 10);
-	return true;
+	if (pid)
+		f->guard = strtol(pid, NULL, 10);
+	return pid != NULL;
 }
 
 static void closed(uv_handle_t *handle)

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
@@ -30,13 +29,12 @@ struct pxd_feed_window *pxd_feed_window_new(void)
 
 bool pxd_feed_window_put(struct pxd_feed_window *w, const char *site, const char *record)
 {
-	char head[PXD_RECORD];
-	size_t n = (size_t)snprintf(head, sizeof head, PXD_RECORD_MARK "%s:rank stdin 1/1 ", site);
+	const char *taken = pxd_record_value(record, site, "rank", "stdin");
 
-	if (n >= sizeof head || memcmp(record, head, n) != 0)
+	if (!taken)
 		return false;
 	uv_mutex_lock(&w->lock);
-	w->taken = strtoull(record + n, NULL, 10);
+	w->taken = strtoull(taken, NULL, 10);
 	uv_cond_signal(&w->moved);
 	uv_mutex_unlock(&w->lock);
 	return true;

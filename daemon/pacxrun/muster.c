@@ -25,11 +25,10 @@ bool pxd_muster_put(struct pxd_muster *m, int site, const char *record)
 	static const char *const words[] = {
 		[PXD_STEP_JOINED] = "joined", [PXD_STEP_BEGAN] = "began", [PXD_STEP_ENDED] = "ended"
 	};
-	char head[PXD_RECORD], word[16];
-	size_t n = (size_t)snprintf(
-		head, sizeof head, PXD_RECORD_MARK "%s:out life 1/1 ", m->h->sites[site].name);
+	const char *text = pxd_record_value(record, m->h->sites[site].name, "out", "life");
+	char word[16];
 
-	if (n >= sizeof head || memcmp(record, head, n) != 0 || sscanf(record + n, "%15s", word) != 1)
+	if (!text || sscanf(text, "%15s", word) != 1)
 		return false;
 	for (int i = PXD_STEP_JOINED; i <= PXD_STEP_ENDED; i++)
 		if (strcmp(word, words[i]) == 0)
