@@ -18,7 +18,6 @@
 #include "residual.h"
 
 #define SAMPLE      16384
-#define SEGMENT_MIN 1024  /* shorter ones are not worth the handing over */
 #define FIXED_NS    10000 /* per compressed segment: handing over to the worker and back */
 #define PAUSE_MAX   64    /* segments */
 #define RESAMPLE    64 /* segments sent plain, because the wire is fast, until the data is looked at again */
@@ -284,7 +283,7 @@ struct pxd_choice pxd_auto_choose(struct pxd_auto *a, struct pxd_codec *c, const
 {
 	struct pxd_choice plain = { PXD_CODEC_NONE, 0, false };
 
-	if (a->mode == PXD_COMPRESS_NONE || n < SEGMENT_MIN)
+	if (a->mode == PXD_COMPRESS_NONE || n < PXD_PACK_MIN)
 		return plain;
 	if (a->mode != PXD_COMPRESS_AUTO)
 		return choose_fixed(a, elem);

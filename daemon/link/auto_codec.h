@@ -17,6 +17,9 @@
 #include "forecast.h"
 #include "hostfile.h"
 
+#define PXD_PACK_MIN                                                                                         \
+	1024 /* shorter segments are not worth the handing over to a worker: neither predicted nor compressed */
+
 struct pxd_auto; /* opaque */
 struct pxd_choice {
 	int codec; /* PXD_CODEC_..., 0 = plain */

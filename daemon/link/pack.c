@@ -13,10 +13,8 @@
 /* Prediction is for wires so slow that nothing it does can hold them up: one core predicts and compresses several times as much. */
 #define THIN 25e6 /* bytes/s */
 
-#define BRISK                                                                                                \
-	200e6 /* bytes/s: a wire that carries a few KiB sooner than a worker thread gets to compress them */
-
-#define SEGMENT_MIN 1024 /* shorter ones are not predicted */
+/* A wire that carries a few KiB sooner than a worker thread gets to compress them. */
+#define BRISK 200e6 /* bytes/s */
 
 /* What a segment may refer to: of which stream, held. */
 struct refs {
@@ -213,15 +211,16 @@ static struct px_hint hint_of(const struct pxd_path *l, const struct px_frame *f
 	return h;
 }
 
-bool pxd_pack_pays(const struct pxd_path *l)
+bool pxd_pack_pays(const struct pxd_path *l, uint64_t n)
 {
-	return l->choose && (l->opts->compress != PXD_COMPRESS_AUTO || (l->rate > 0 && l->rate < BRISK));
+	return l->choose && n >= PXD_PACK_MIN &&
+	       (l->opts->compress != PXD_COMPRESS_AUTO || (l->rate > 0 && l->rate < BRISK));
 }
 
 /* Shall segments like this one be remembered, and predicted from what is? */
 static bool foreseen(const struct pxd_path *l, const struct px_frame *f, const struct pxd_seg *seg)
 {
-	if (!l->forecast || pxd_predict_word(f->elem) == 0 || seg->len < SEGMENT_MIN)
+	if (!l->forecast || pxd_predict_word(f->elem) == 0 || seg->len < PXD_PACK_MIN)
 		return false;
 	return l->opts->predict == PXD_PREDICTION_ALWAYS || (l->rate > 0 && l->rate < THIN);
 }

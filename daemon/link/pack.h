@@ -12,8 +12,8 @@
  * PX_ENOMEM. ahead: the announcement of its message follows; it is queued at once before that if it is not encoded. */
 int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, bool ahead);
 
-/* pxd_pack_pays: may link l compress segments of a few KiB? */
-bool pxd_pack_pays(const struct pxd_path *l);
+/* pxd_pack_pays: may link l compress a segment of n bytes, a few KiB? */
+bool pxd_pack_pays(const struct pxd_path *l, uint64_t n);
 
 struct pxd_unpack {
 	uv_work_t work;

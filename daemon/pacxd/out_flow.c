@@ -21,7 +21,6 @@
 
 #define TURN        32      /* messages looked at per poll: bounds the time in which the envelopes wait */
 #define TOGETHER_NS 300000u /* so long envelopes wait for the payload of the one before */
-#define PACK_MIN    1024    /* what is shorter stays in its envelope, even if the path compresses */
 
 struct held {
 	struct px_list l;
@@ -440,7 +439,7 @@ int pxd_out_flow_take(struct pxd_out_flow *o, const struct px_frame *f, const ui
 {
 	struct pxd_dest *t = &o->dest[f->dst];
 
-	if (f->type == PX_F_MSG && f->body >= PACK_MIN && pxd_pack_pays(t->path) && inline_pack(o, f, body))
+	if (f->type == PX_F_MSG && pxd_pack_pays(t->path, f->body) && inline_pack(o, f, body))
 		return PX_OK;
 	if (px_list_empty(&t->waiting) && may_leave(t, f))
 		return envelope_put(o, t, f, body);

@@ -120,23 +120,24 @@ int px_repr_get(const uint8_t in[PX_REPR_SIZE], struct px_repr *r)
 	return PX_OK;
 }
 
+static bool sizes_alike(const struct px_repr *a, const struct px_repr *b)
+{
+	return a->size_long == b->size_long && a->size_pointer == b->size_pointer &&
+	       a->size_wchar == b->size_wchar && a->size_long_double == b->size_long_double &&
+	       a->size_fint == b->size_fint && a->size_flogical == b->size_flogical;
+}
+
 /* Neither the sign of char nor alignments: messages are packed, and a char is a byte. */
 bool px_repr_alike(const struct px_repr *a, const struct px_repr *b)
 {
-	return a->big_endian == b->big_endian && a->size_long == b->size_long &&
-	       a->size_pointer == b->size_pointer && a->size_wchar == b->size_wchar &&
-	       a->size_long_double == b->size_long_double && a->long_double_format == b->long_double_format &&
-	       a->size_fint == b->size_fint && a->size_flogical == b->size_flogical &&
-	       a->flogical_true == b->flogical_true;
+	return sizes_alike(a, b) && a->big_endian == b->big_endian &&
+	       a->long_double_format == b->long_double_format && a->flogical_true == b->flogical_true;
 }
 
 bool px_repr_layout_alike(const struct px_repr *a, const struct px_repr *b)
 {
-	return a->size_long == b->size_long && a->size_pointer == b->size_pointer &&
-	       a->size_wchar == b->size_wchar && a->size_long_double == b->size_long_double &&
-	       a->size_fint == b->size_fint && a->size_flogical == b->size_flogical &&
-	       a->align_double == b->align_double && a->align_long_long == b->align_long_long &&
-	       a->align_long_double == b->align_long_double;
+	return sizes_alike(a, b) && a->align_double == b->align_double &&
+	       a->align_long_long == b->align_long_long && a->align_long_double == b->align_long_double;
 }
 
 struct text {

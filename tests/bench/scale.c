@@ -182,9 +182,10 @@ int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, 
 {
 	return pxd_path_put_seg(l, f, seg, ahead);
 }
-bool pxd_pack_pays(const struct pxd_path *l)
+bool pxd_pack_pays(const struct pxd_path *l, uint64_t n)
 {
 	(void)l;
+	(void)n;
 	return false;
 }
 int pxd_unpack(struct pxd_unpack *u)

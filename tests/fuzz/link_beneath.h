@@ -147,9 +147,9 @@ int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, 
 	return rc;
 }
 
-bool pxd_pack_pays(const struct pxd_path *l)
+bool pxd_pack_pays(const struct pxd_path *l, uint64_t n)
 {
-	return l->opts->compress != PXD_COMPRESS_NONE;
+	return l->opts->compress != PXD_COMPRESS_NONE && n >= PXD_PACK_MIN;
 }
 
 int pxd_unpack(struct pxd_unpack *u)
