@@ -1,9 +1,16 @@
 """cases.py: the frame of a script of tests: functions marked with @test, and what they say of values."""
+import os
 import sys
 
 import sites
 
 TESTS = []
+
+
+def forget(*more):
+    """What the caller has set for PACX of its own, and the variables `more`, is not for the programs under test."""
+    for name in [n for n in os.environ if n.startswith("PACX_") or n in more]:
+        del os.environ[name]
 
 
 def test(f):

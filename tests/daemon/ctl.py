@@ -9,14 +9,13 @@ import tempfile
 import threading
 import time
 
-from cases import contains, equal
+from cases import contains, equal, forget
 
 BUILD = os.path.abspath(os.environ.get("PACX_BUILD", "build"))
 CTL = BUILD + "/bin/pacxctl"
 DIR = tempfile.TemporaryDirectory()
 SECONDS = 60  # until a test gives up
-for name in [n for n in os.environ if n.startswith("PACX_") or n == "XDG_RUNTIME_DIR"]:
-    del os.environ[name]
+forget("XDG_RUNTIME_DIR")
 
 
 def ctl(*args, **env):

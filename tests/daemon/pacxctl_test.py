@@ -4,7 +4,6 @@
 usage: tests/daemon/pacxctl_test.py [TEST...]        PACX_BUILD: the build directory (build)
 """
 import fcntl
-import hashlib
 import json
 import os
 import pty
@@ -19,6 +18,7 @@ import termios
 import threading
 import time
 
+import wire
 from cases import contains, equal, main, test
 from ctl import Answer, ctl, CTL, DIR, doctor, fake, hosts, PLAIN, SECONDS, Server
 
@@ -102,8 +102,7 @@ def answer_takes_a_daemon_for_what_it_is():
         job = re.search("job (\\w+)", doctor().stdout)[1]
         with socket.create_connection(("127.0.0.1", port), SECONDS) as s:
             s.settimeout(SECONDS)
-            s.sendall(b"PACXLINK" + struct.pack("<HBBHHHHHH", 1, 1, 0, 0, 1, 0, 0, 0, 0) + hashlib.sha256(job.encode()).digest()[:16]
-                      + bytes(24))
+            s.sendall(wire.preamble(job, 0, 1))
             equal(s.recv(10), b"")
     contains(a.out, "it is the daemon of a job, whose own daemons are not here yet")
 

@@ -17,7 +17,7 @@ import tempfile
 import time
 import uuid
 
-from cases import contains, equal, main, test
+from cases import contains, equal, forget, main, test
 from sites import mpmd
 
 BUILD = os.path.abspath(os.environ.get("PACX_BUILD", "build"))
@@ -25,8 +25,7 @@ PACXRUN = BUILD + "/bin/pacxrun"
 LABEL = BUILD + "/lib/pacx/pacxlabel"
 EMPTY = tempfile.TemporaryDirectory()
 MISSING = EMPTY.name + "/missing"
-for name in [n for n in os.environ if n.startswith("PACX_")]:
-    del os.environ[name]
+forget()
 os.environ["PACX_RECORDS"] = "no"  # nobody here is a daemon
 
 

@@ -8,14 +8,13 @@ import re
 import subprocess
 import tempfile
 
-from cases import contains, equal, main, test
+from cases import contains, equal, forget, main, test
 
 BUILD = os.path.abspath(os.environ.get("PACX_BUILD", "build"))
 PACXRUN = BUILD + "/bin/pacxrun"
 EMPTY = tempfile.TemporaryDirectory()
 MISSING = EMPTY.name + "/missing"
-for name in [n for n in os.environ if n.startswith("PACX_")]:
-    del os.environ[name]
+forget()
 os.environ["PACX_RECORDS"] = "no"  # nobody here is a daemon
 
 

@@ -32,7 +32,7 @@ def frame(kind, body=b"", version=1, seq=0, src=0, dst=0, tag=0, msg=0, ctx=0, t
 def preamble(job, from_, to, reversed_=False, tls=False, stream=0, kind=1, gateways=(0, 0), version=1):
     flags = (1 if tls else 0) | (2 if reversed_ else 0)
     return (b"PACXLINK" + struct.pack("<HBBHHHHHH", version, kind, flags, from_, to, *gateways, stream, 0)
-            + hashlib.sha256(job.encode()).digest()[:16] + bytes(24))
+            + hashlib.sha256(job.encode() if isinstance(job, str) else job).digest()[:16] + bytes(24))
 
 
 def hello(job, name, site, nsites=2, nranks=2, protocol=1, vendor="test", streams=1, session=77, next_=0):
