@@ -93,12 +93,14 @@ int px_model_segments(MPI_Count bytes)
 	return n < 1 ? 1 : n > SEGMENTS_MAX ? SEGMENTS_MAX : (int)n;
 }
 
-/* The slowest of the links between the sites of c. */
-static struct link links_of(const struct px_comm *c)
+/* The slowest of the links between the sites of c, looked up once: every collective asks. */
+static struct link links_of(struct px_comm *c)
 {
 	struct link all = { LATENCY, RATE };
 	bool first = true;
 
+	if (c->rate > 0)
+		return (struct link){ c->latency, c->rate };
 	for (int p = 0; model.link && p < c->nparts; p++)
 		for (int q = 0; q < c->nparts; q++) {
 			int from = px_world_site(px.world, px_grank(c, px_leader(c, p)));
@@ -113,6 +115,8 @@ static struct link links_of(const struct px_comm *c)
 				all.rate = l.rate;
 			first = false;
 		}
+	c->latency = all.latency;
+	c->rate = all.rate;
 	return all;
 }
 
@@ -125,7 +129,7 @@ static double cost(const struct row *w, struct link l, int n, int terms, double 
 	       w->local * bytes / LOCAL_RATE + messages * STEP;
 }
 
-enum px_algorithm px_model_pick(const struct px_comm *c, enum px_coll op, MPI_Count bytes, int terms)
+enum px_algorithm px_model_pick(struct px_comm *c, enum px_coll op, MPI_Count bytes, int terms)
 {
 	enum px_algorithm best = PX_ALG_LEADER;
 	double least = 0;

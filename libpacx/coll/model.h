@@ -19,7 +19,7 @@ enum px_algorithm {
 int px_model_start(void);
 
 /* px_model_pick: for `bytes` bytes of packed data (of one operand), of which `terms` have to leave a site. */
-enum px_algorithm px_model_pick(const struct px_comm *c, enum px_coll op, MPI_Count bytes, int terms);
+enum px_algorithm px_model_pick(struct px_comm *c, enum px_coll op, MPI_Count bytes, int terms);
 
 /* px_model_associative: PACX_ASSOCIATIVE of rank 0: as if pacx_set_associative had been called on every communicator. */
 bool px_model_associative(void);

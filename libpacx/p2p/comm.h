@@ -30,7 +30,9 @@ struct px_comm {
 	int nparts, self;       /* sites with members, in site order; index of ours */
 	bool associative;       /* pacx_set_associative */
 	double accuracy;        /* pacx_set_accuracy: 0 = exact */
-	bool blocked;           /* px_ranks.blocked */
+	double latency,
+		rate; /* s, bytes/s of the slowest links between its sites; rate 0 = not looked up yet (coll/model.c) */
+	bool blocked; /* px_ranks.blocked */
 	struct px_match p2p, coll;
 	struct px_match parts; /* partitioned messages, of ctx | 3; from the first of them on (parted) */
 	bool parted;
