@@ -22,8 +22,10 @@
 #define PX_BATCH_MAX 8192
 /* Longer than PX_INLINE_MAX, up to here: a middling message, whose payload comes without being asked for (attach.h). */
 #define PX_MIDDLE_MAX 65536
-#define PX_SEG_MIN    (256u << 10)
-#define PX_SEG_MAX    (1u << 20)
+#ifndef PX_SEG_MAX /* fuzz/link.c is built with small ones, for more inputs a second */
+#define PX_SEG_MIN (256u << 10)
+#define PX_SEG_MAX (1u << 20)
+#endif
 /* Upper bound of `body` in control frames (HELLO, REFUSE, ABORT, WORLD, STATS). */
 #define PX_CONTROL_MAX (1u << 20)
 /* HELLO is read before anything is known of the peer: less. PX_HELLO_MAX (hello.h) is the same number. */

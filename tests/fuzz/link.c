@@ -223,8 +223,8 @@ static void frame_feed(struct pxd_conn *c, struct px_frame *f, const uint8_t *bo
 
 static struct px_frame frame_some(uint8_t type)
 {
-	static const uint64_t sizes[] = { 0, 1, 5000, 8112, 8113, 262144, 262145, 600000, 3 << 20,
-		INT64_MAX };
+	static const uint64_t sizes[] = { 0, 1, 5000, PX_INLINE_MAX, PX_INLINE_MAX + 1, PX_SEG_MIN, PX_SEG_MIN + 1,
+		PX_SEG_MAX / 2 + 75712, 3 * PX_SEG_MAX, INT64_MAX };
 	unsigned a = arg(), b = arg();
 	struct px_frame f = { .version = PX_PROTOCOL_VERSION, .type = type };
 
@@ -410,7 +410,7 @@ static void rank_sends(void)
 	f.src %= RANKS;
 	f.dst = RANKS + f.dst % RANKS;
 	f.msg = ++next_msg;
-	f.total = f.total > 3 << 20 ? 3 << 20 : f.total;
+	f.total = f.total > 3 * PX_SEG_MAX ? 3 * PX_SEG_MAX : f.total;
 	f.seg = f.total > PX_INLINE_MAX ? f.seg : 0;
 	f.body = f.seg ? 0 : f.total;
 	if (fin_said[f.src] || writer.bye_wanted)
