@@ -49,9 +49,9 @@ static int gate_bind(struct pxd_reader *r, const struct pxd_tree *v, void *objec
 }
 
 static const struct pxd_key gate_keys[] = {
-	{ "host", false, gate_host },
-	{ "port", false, gate_port },
-	{ "bind", false, gate_bind },
+	{ "host", false, gate_host, NULL },
+	{ "port", false, gate_port, NULL },
+	{ "bind", false, gate_bind, NULL },
 };
 
 int pxd_hosts_gateways(struct pxd_reader *r, const struct pxd_tree *v, void *object)

@@ -52,6 +52,7 @@ int pxd_keys_read(struct pxd_reader *r, const struct pxd_tree *n, const struct p
 		}
 	}
 	for (int i = 0; i < nkeys; i++) {
+		r->how = keys[i].how;
 		rc = seen[i] ? keys[i].read(r, seen[i], object) : 0;
 		if (rc < 0)
 			return rc;

@@ -10,6 +10,7 @@
 struct pxd_reader {
 	const struct pxd_text *t;
 	struct pxd_hosts *h;
+	const void *how; /* of the key that is being read */
 };
 
 /* A key of a mapping. read gets the value and the object (site, link, or nothing) it belongs to. */
@@ -17,6 +18,7 @@ struct pxd_key {
 	const char *name;
 	bool required;
 	int (*read)(struct pxd_reader *r, const struct pxd_tree *value, void *object);
+	const void *how; /* for a read that serves several keys: in the reader during the call */
 };
 
 /* pxd_keys_read: check the keys of n against the table and read the values in the table's order. */

@@ -227,22 +227,22 @@ static int site_env(struct pxd_reader *r, const struct pxd_tree *v, void *object
 }
 
 static const struct pxd_key site_keys[] = {
-	{ "name", true, site_name },
-	{ "host", false, site_host },
-	{ "port", false, site_port },
-	{ "bind", false, site_bind },
-	{ "gateways", false, pxd_hosts_gateways },
-	{ "listen", false, site_listen },
-	{ "buffer", false, site_buffer },
-	{ "key", false, site_key },
-	{ "ranks", true, site_ranks },
-	{ "mpi", false, site_mpi },
-	{ "exe", false, site_exe },
-	{ "args", false, site_args },
-	{ "env", false, site_env },
-	{ "daemons", false, site_daemons },
-	{ "start", false, site_start },
-	{ "prefix", false, site_prefix },
+	{ "name", true, site_name, NULL },
+	{ "host", false, site_host, NULL },
+	{ "port", false, site_port, NULL },
+	{ "bind", false, site_bind, NULL },
+	{ "gateways", false, pxd_hosts_gateways, NULL },
+	{ "listen", false, site_listen, NULL },
+	{ "buffer", false, site_buffer, NULL },
+	{ "key", false, site_key, NULL },
+	{ "ranks", true, site_ranks, NULL },
+	{ "mpi", false, site_mpi, NULL },
+	{ "exe", false, site_exe, NULL },
+	{ "args", false, site_args, NULL },
+	{ "env", false, site_env, NULL },
+	{ "daemons", false, site_daemons, NULL },
+	{ "start", false, site_start, NULL },
+	{ "prefix", false, site_prefix, NULL },
 };
 
 static int hosts_sites(struct pxd_reader *r, const struct pxd_tree *v, void *object)
@@ -277,7 +277,7 @@ static int deadline_start(struct pxd_reader *r, const struct pxd_tree *v, void *
 }
 
 static const struct pxd_key deadline_keys[] = {
-	{ "start", false, deadline_start },
+	{ "start", false, deadline_start, NULL },
 };
 
 static int hosts_deadlines(struct pxd_reader *r, const struct pxd_tree *v, void *object)
@@ -312,16 +312,16 @@ static int hosts_files(struct pxd_reader *r, const struct pxd_tree *v, void *obj
 
 /* In the order in which they are read: links and files name sites. */
 static const struct pxd_key hosts_keys[] = {
-	{ "job", false, hosts_job },
-	{ "sites", true, hosts_sites },
-	{ "links", false, pxd_hosts_links },
-	{ "files", false, hosts_files },
-	{ "deadlines", false, hosts_deadlines },
+	{ "job", false, hosts_job, NULL },
+	{ "sites", true, hosts_sites, NULL },
+	{ "links", false, pxd_hosts_links, NULL },
+	{ "files", false, hosts_files, NULL },
+	{ "deadlines", false, hosts_deadlines, NULL },
 };
 
 static int read_yaml(const struct pxd_text *t, struct pxd_hosts *h)
 {
-	struct pxd_reader r = { t, h };
+	struct pxd_reader r = { t, h, NULL };
 	struct pxd_tree *root = NULL;
 	int rc = pxd_tree_read(t, &root);
 
