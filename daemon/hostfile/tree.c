@@ -106,6 +106,16 @@ static int node_new(struct reader *r, const yaml_event_t *e, struct pxd_tree **o
 }
 
 /* tree_read: the whole document; *root NULL when the text has none. On failure *root holds what was read. */
+static void child_add(struct pxd_tree *up, struct pxd_tree *n)
+{
+	if (up->last)
+		up->last->next = n;
+	else
+		up->child = n;
+	up->last = n;
+	up->nchildren++;
+}
+
 static int tree_read(struct reader *r, struct pxd_tree **root)
 {
 	struct pxd_tree *open[PXD_TREE_DEPTH];
@@ -150,18 +160,10 @@ static int tree_read(struct reader *r, struct pxd_tree **root)
 			return rc;
 		if (!n)
 			continue;
-		if (depth == 0) {
+		if (depth == 0)
 			*root = n;
-		} else {
-			struct pxd_tree *up = open[depth - 1];
-
-			if (up->last)
-				up->last->next = n;
-			else
-				up->child = n;
-			up->last = n;
-			up->nchildren++;
-		}
+		else
+			child_add(open[depth - 1], n);
 		if (n->kind == PXD_SCALAR)
 			continue;
 		if (depth == PXD_TREE_DEPTH)

@@ -65,14 +65,28 @@ static void *lookup_run(void *arg)
 }
 
 /* resolve: addresses of the target, for freeaddrinfo; NULL after a failed hop. */
+static void addresses_text(const struct addrinfo *list, char *text, size_t cap)
+{
+	int n = 0;
+
+	text[0] = '\0';
+	for (const struct addrinfo *a = list; a && n < 4; a = a->ai_next, n++) {
+		char name[NI_MAXHOST] = "?";
+		size_t at = strlen(text);
+
+		getnameinfo(a->ai_addr, a->ai_addrlen, name, sizeof name, NULL, 0, NI_NUMERICHOST);
+		snprintf(text + at, cap - at, "%s%s", n ? ", " : "", name);
+	}
+}
+
 static struct addrinfo *resolve(struct pxd_way *w, const struct target *t)
 {
 	struct lookup *l = calloc(1, sizeof *l);
 	struct addrinfo *list = NULL;
 	struct timespec end;
 	pthread_t thread;
-	char text[200] = "", addr[NI_MAXHOST];
-	int rc = 0, n = 0;
+	char text[200], addr[NI_MAXHOST];
+	int rc = 0;
 	bool done = false;
 
 	if (!l)
@@ -109,13 +123,6 @@ static struct addrinfo *resolve(struct pxd_way *w, const struct target *t)
 			t->host);
 		return NULL;
 	}
-	for (const struct addrinfo *a = list; a && n < 4; a = a->ai_next, n++) {
-		char name[NI_MAXHOST] = "?";
-		size_t at = strlen(text);
-
-		getnameinfo(a->ai_addr, a->ai_addrlen, name, sizeof name, NULL, 0, NI_NUMERICHOST);
-		snprintf(text + at, sizeof text - at, "%s%s", n ? ", " : "", name);
-	}
 	if (strcmp(t->host, w->ctl->h->sites[w->peer].gateways[w->gateway].host) == 0 &&
 		pxd_misled(w->ctl->h, w->peer, t->host, list, addr)) {
 		pxd_way_because(
@@ -127,6 +134,7 @@ static struct addrinfo *resolve(struct pxd_way *w, const struct target *t)
 		freeaddrinfo(list);
 		return NULL;
 	}
+	addresses_text(list, text, sizeof text);
 	pxd_way_good(w, "name", "%s is %s", t->host, text);
 	return list;
 }

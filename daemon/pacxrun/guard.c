@@ -126,10 +126,29 @@ static int finish(int status)
 	return WEXITSTATUS(status);
 }
 
-int pxd_guard_main(int argc, char **argv)
+/* Caught signals wait for sigtimedwait; with a parent, its death is one of them. false: it is dead. */
+static bool signals_take(pid_t parent, sigset_t *set)
 {
 	static const int caught[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGCHLD, SIGUSR1, SIGUSR2, SIGXCPU,
 		SIGTSTP, SIGCONT };
+
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	if (parent) {
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		closefrom(3); /* what pacxrun inherited from its own parent is not for the site */
+	}
+	sigemptyset(set);
+	for (size_t i = 0; i < sizeof caught / sizeof caught[0]; i++) {
+		signal(caught[i], SIG_DFL);
+		sigaddset(set, caught[i]);
+	}
+	signal(SIGPIPE, SIG_DFL);
+	sigprocmask(SIG_SETMASK, set, NULL);
+	return !parent || getppid() == parent; /* it died before we could say that we want to know */
+}
+
+int pxd_guard_main(int argc, char **argv)
+{
 	const struct timespec look = { 0, LOOK_MS * 1000000L };
 	bool ended = false, told = false, swept = false;
 	sigset_t set, old;
@@ -150,23 +169,11 @@ int pxd_guard_main(int argc, char **argv)
 		fprintf(stderr, "usage: pacxrun --guard [-p PID] [-s SITE] [--] COMMAND [ARGUMENT ...]\n");
 		return 2;
 	}
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	if (parent) {
-		prctl(PR_SET_PDEATHSIG, SIGTERM);
-		closefrom(3); /* what pacxrun inherited from its own parent is not for the site */
-	}
-	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof caught / sizeof caught[0]; i++) {
-		signal(caught[i], SIG_DFL);
-		sigaddset(&set, caught[i]);
-	}
-	signal(SIGPIPE, SIG_DFL);
-	sigemptyset(&old);
-	sigprocmask(SIG_SETMASK, &set, NULL);
-	if (parent && getppid() != parent) /* it died before we could say that we want to know */
+	if (!signals_take(parent, &set))
 		return 143;
 	if (getpgrp() != getpid()) /* below ssh or a shell: a group of our own to signal */
 		setpgid(0, 0);
+	sigemptyset(&old);
 	if (site)
 		pid_say(site);
 	command = pxd_child_start("pacxrun --guard", argv + optind, &old, -1, -1);

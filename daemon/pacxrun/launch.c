@@ -442,6 +442,18 @@ static int stream_init(struct stream *s, struct launch *l, int site, struct pxd_
 	return 0;
 }
 
+static void start_wrong(const struct site_run *s, const char *guard, int rc)
+{
+	if (rc == UV_E2BIG)
+		say("cannot start site '%s': its start command has %zu bytes with the arguments of the "
+		    "program, "
+		    "and the kernel allows %ld bytes for one argument; put the arguments of the program into "
+		    "a file",
+			s->start->site->name, strlen(s->start->command), 32 * sysconf(_SC_PAGESIZE) - 1);
+	else
+		say("cannot start site '%s': %s: %s", s->start->site->name, guard, uv_strerror(rc));
+}
+
 static int site_start(struct launch *l, struct site_run *s)
 {
 	struct pxd_feeder *feed = calloc(1, sizeof *feed); /* the thread outlives this call */
@@ -488,16 +500,7 @@ static int site_start(struct launch *l, struct site_run *s)
 		close(in);
 	if (rc < 0) {
 		free(feed);
-		if (rc == UV_E2BIG)
-			say("cannot start site '%s': its start command has %zu bytes with the arguments of "
-			    "the program, "
-			    "and the kernel allows %ld bytes for one argument; put the arguments of the "
-			    "program into "
-			    "a file",
-				s->start->site->name, strlen(s->start->command),
-				32 * sysconf(_SC_PAGESIZE) - 1);
-		else
-			say("cannot start site '%s': %s: %s", s->start->site->name, guard, uv_strerror(rc));
+		start_wrong(s, guard, rc);
 		uv_close((uv_handle_t *)&s->process, site_closed);
 		stream_end(&s->out);
 		stream_end(&s->err);

@@ -6,6 +6,7 @@
 #include <getopt.h>
 #include <limits.h>
 #include <netdb.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,102 +78,100 @@ static int written(int code)
 	return code ? code : 1;
 }
 
+/* Options that are a text or a flag, and where each goes. */
+static const struct {
+	struct option is;
+	size_t at;
+} rows[] = {
+#define TEXT(name, letter, field)                                                                            \
+	{                                                                                                    \
+		{ name, required_argument, NULL, letter }, offsetof(struct options, field)                   \
+	}
+#define FLAG(name, letter, field)                                                                            \
+	{                                                                                                    \
+		{ name, no_argument, NULL, letter }, offsetof(struct options, field)                         \
+	}
+	TEXT("hostfile", 'f', file),
+	TEXT("mpi", 256, mpi),
+	TEXT("site", 257, site),
+	FLAG("env", 258, env),
+	FLAG("label", 259, label),
+	TEXT("stats", 260, stats),
+	FLAG("check", 261, check),
+	TEXT("daemons", 262, daemons),
+	TEXT("form", 263, form),
+	TEXT("timeout", 264, timeout),
+	TEXT("buffer", 265, buffer),
+	TEXT("files", 266, files),
+	TEXT("key", 267, key),
+	FLAG("verbose", 'v', verbose),
+#undef TEXT
+#undef FLAG
+};
+#define NROWS (sizeof rows / sizeof rows[0])
+
+/* Those that do something else. */
+enum { LINK = 512, VERSION };
+static const struct option others[] = {
+	{ "link", required_argument, NULL, LINK },
+	{ "version", no_argument, NULL, VERSION },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static bool row_take(int opt, struct options *o)
+{
+	for (size_t i = 0; i < NROWS; i++) {
+		char *at = (char *)o + rows[i].at;
+
+		if (rows[i].is.val != opt)
+			continue;
+		if (rows[i].is.has_arg)
+			*(const char **)(void *)at = optarg;
+		else
+			*(bool *)(void *)at = true;
+		return true;
+	}
+	return false;
+}
+
+static int options_check(const struct options *o)
+{
+	const char *wrong = NULL;
+
+	if (!o->file == !o->counts)
+		wrong = "give either -f HOSTFILE or -n A+B; see pacxrun --help";
+	else if (o->file && (o->nlinks || o->buffer || o->files))
+		wrong = "--link, --buffer and --files are for -n; a hostfile has links:, buffer: and files:";
+	else if (o->env && !o->site)
+		wrong = "--env needs --site NAME";
+	if (wrong)
+		fprintf(stderr, "pacxrun: %s\n", wrong);
+	return wrong ? PX_EINVAL : 0;
+}
+
 static int options_read(int argc, char **argv, struct options *o)
 {
-	enum {
-		MPI = 256,
-		SITE,
-		ENV,
-		LABEL,
-		STATS,
-		CHECK,
-		DAEMONS,
-		FORM,
-		TIMEOUT,
-		LINK,
-		BUFFER,
-		FILES,
-		KEY,
-		VERSION,
-		HELP
-	};
-	static const struct option longs[] = {
-		{ "hostfile", required_argument, NULL, 'f' },
-		{ "mpi", required_argument, NULL, MPI },
-		{ "site", required_argument, NULL, SITE },
-		{ "env", no_argument, NULL, ENV },
-		{ "label", no_argument, NULL, LABEL },
-		{ "stats", required_argument, NULL, STATS },
-		{ "check", no_argument, NULL, CHECK },
-		{ "daemons", required_argument, NULL, DAEMONS },
-		{ "form", required_argument, NULL, FORM },
-		{ "timeout", required_argument, NULL, TIMEOUT },
-		{ "link", required_argument, NULL, LINK },
-		{ "buffer", required_argument, NULL, BUFFER },
-		{ "files", required_argument, NULL, FILES },
-		{ "key", required_argument, NULL, KEY },
-		{ "verbose", no_argument, NULL, 'v' },
-		{ "version", no_argument, NULL, VERSION },
-		{ "help", no_argument, NULL, HELP },
-		{ NULL, 0, NULL, 0 },
-	};
+	struct option longs[NROWS + sizeof others / sizeof others[0]];
 	int opt;
 
+	for (size_t i = 0; i < NROWS; i++)
+		longs[i] = rows[i].is;
+	memcpy(longs + NROWS, others, sizeof others);
 	while ((opt = getopt_long(argc, argv, "+f:n:vh", longs, NULL)) != -1) {
+		if (row_take(opt, o))
+			continue;
 		switch (opt) {
-		case 'f':
-			o->file = optarg;
-			break;
 		case 'n':
 			o->counts = optarg;
 			break;
-		case 'v':
-			o->verbose = true;
-			break;
-		case MPI:
-			o->mpi = optarg;
-			break;
-		case SITE:
-			o->site = optarg;
-			break;
-		case ENV:
-			o->env = true;
-			break;
-		case LABEL:
-			o->label = true;
-			break;
-		case STATS:
-			o->stats = optarg;
-			break;
-		case CHECK:
-			o->check = true;
-			break;
-		case DAEMONS:
-			o->daemons = optarg;
-			break;
-		case FORM:
-			o->form = optarg;
-			break;
-		case TIMEOUT:
-			o->timeout = optarg;
-			break;
 		case LINK:
 			o->links[o->nlinks++] = optarg; /* room for argc */
-			break;
-		case BUFFER:
-			o->buffer = optarg;
-			break;
-		case FILES:
-			o->files = optarg;
-			break;
-		case KEY:
-			o->key = optarg;
 			break;
 		case VERSION:
 			printf("pacxrun %s\n", PX_VERSION_TEXT);
 			exit(written(0));
 		case 'h':
-		case HELP:
 			fputs(usage_text, stdout);
 			exit(written(0));
 		default:
@@ -181,21 +180,7 @@ static int options_read(int argc, char **argv, struct options *o)
 		}
 	}
 	o->program = argv[optind] ? argv + optind : NULL;
-	if (!o->file == !o->counts) {
-		fprintf(stderr, "pacxrun: give either -f HOSTFILE or -n A+B; see pacxrun --help\n");
-		return PX_EINVAL;
-	}
-	if (o->file && (o->nlinks || o->buffer || o->files)) {
-		fprintf(stderr,
-			"pacxrun: --link, --buffer and --files are for -n; a hostfile has links:, buffer: "
-			"and files:\n");
-		return PX_EINVAL;
-	}
-	if (o->env && !o->site) {
-		fprintf(stderr, "pacxrun: --env needs --site NAME\n");
-		return PX_EINVAL;
-	}
-	return 0;
+	return options_check(o);
 }
 
 /* counts_options: --link and --buffer. */

@@ -239,115 +239,111 @@ static void app_wrap(struct words *app)
 	px_buf_fini(&text);
 }
 
+/* Holes of a start command that are words of ours. */
+enum { RANKS, DAEMONS, PROCS, APP, ARGS, PACXD, MPI, SITE, HOST, LIB, ENV, GUARD, EXE, NHOLES };
+static const char *const hole_names[NHOLES] = { "ranks", "daemons", "procs", "app", "args", "pacxd", "mpi",
+	"site", "host", "lib", "env", "guard", "exe" };
+
+static void words_join(struct words *to, const struct words *from)
+{
+	for (int i = 0; i < from->n; i++)
+		words_add(to, "%s", from->list[i]);
+	to->failed = to->failed || from->failed;
+}
+
+static void app_words(const struct pxd_plan_options *o, const struct pxd_start *st, const char *lib,
+	const struct words *env, struct words w[NHOLES])
+{
+	words_add(&w[APP], "env");
+	words_join(&w[APP], env);
+	/* The helpers are no MPI programs: only what they run is preloaded. */
+	words_add(&w[APP], "%s/pacx/pacxrank", lib);
+	if (o->label)
+		words_add(&w[APP], "%s/pacx/pacxlabel", lib);
+	words_add(&w[APP], "env");
+	words_add(&w[APP], "%s", st->preload);
+	words_join(&w[APP], &w[EXE]);
+	words_join(&w[APP], &w[ARGS]);
+	app_wrap(&w[APP]);
+}
+
+static void holes_words(const struct pxd_plan_options *o, const struct pxd_start *st, const char *prefix,
+	const char *lib, const struct words *env, struct words w[NHOLES])
+{
+	const struct pxd_site *s = st->site;
+
+	if (pxd_plan_exe(s, o))
+		words_add_replaced(&w[EXE], pxd_plan_exe(s, o), s);
+	for (int i = 0; s->has_args && i < s->nargs; i++)
+		words_add_replaced(&w[ARGS], s->args[i], s);
+	for (char **a = s->has_args || !o->program ? NULL : o->program + 1; a && *a; a++)
+		words_add_replaced(&w[ARGS], *a, s);
+	app_words(o, st, lib, env, w);
+	words_add(&w[PACXD], "env");
+	words_join(&w[PACXD], env);
+	words_add(&w[PACXD], "%s/pacx/pacxd-%s", lib, st->mpi.build);
+	words_join(&w[ENV], env);
+	words_add(&w[ENV], "%s", st->preload);
+	words_add(&w[RANKS], "%d", s->ranks);
+	words_add(&w[DAEMONS], "%d", pxd_plan_daemons(s));
+	words_add(&w[PROCS], "%d", s->ranks + pxd_plan_daemons(s));
+	words_add(&w[SITE], "%s", s->name);
+	words_add(&w[HOST], "%s", s->host);
+	words_add(&w[LIB], "%s", lib);
+	words_add_replaced(&w[MPI], "{mpi}", s);
+	words_add(&w[GUARD], "%s/bin/pacxrun", prefix);
+	words_add(&w[GUARD], "--guard");
+	if (st->remote && st->records) {
+		words_add(&w[GUARD], "-s");
+		words_add(&w[GUARD], "%s", s->name);
+	}
+	/* In the classic form {exe} has always meant the whole of it. */
+	if (s->classic) {
+		words_fini(&w[EXE]);
+		w[EXE] = (struct words){ 0 };
+		words_join(&w[EXE], &w[APP]);
+	}
+}
+
 /* command_fill: put the site's words into its start command. */
 static int command_fill(const struct pxd_plan_options *o, struct pxd_start *st, const char *template,
 	const char *prefix, const char *lib, const struct words *env, char *why, size_t cap)
 {
-	const struct pxd_site *s = st->site;
-	struct words exe = { 0 }, args = { 0 }, app = { 0 }, pacxd = { 0 }, all = { 0 };
-	struct words ranks = { 0 }, daemons = { 0 }, procs = { 0 }, libw = { 0 }, guard = { 0 }, mpi = { 0 };
-	char *site[] = { s->name, NULL }, *host[] = { s->host, NULL };
-	char *key[] = { "sh", "-c", NULL, "sh", NULL };
-	char *way = st->records ? pxd_template_way(template, "guard", PXD_FAR_KILL) : NULL;
+	struct words w[NHOLES] = { 0 };
+	struct pxd_hole holes[NHOLES + 1];
+	char *none[] = { NULL }; /* no argument: no word, not an empty one */
+	char *key[] = { "sh", "-c", pxd_key_script(st->site, st->key_names), "sh", NULL };
+	char *script = key[2], *way = st->records ? pxd_template_way(template, "guard", PXD_FAR_KILL) : NULL;
 	char bad[PXD_HOLE_MAX];
 	const char *near;
-	int rc;
+	bool failed = !script;
+	int rc = PX_ENOMEM;
 
-	if (pxd_plan_exe(s, o))
-		words_add_replaced(&exe, pxd_plan_exe(s, o), s);
-	for (int i = 0; s->has_args && i < s->nargs; i++)
-		words_add_replaced(&args, s->args[i], s);
-	for (char **a = s->has_args || !o->program ? NULL : o->program + 1; a && *a; a++)
-		words_add_replaced(&args, *a, s);
-	words_add(&app, "env");
-	words_add(&pacxd, "env");
-	for (int i = 0; i < env->n; i++) {
-		words_add(&app, "%s", env->list[i]);
-		words_add(&pacxd, "%s", env->list[i]);
-		words_add(&all, "%s", env->list[i]);
+	holes_words(o, st, prefix, lib, env, w);
+	for (int i = 0; i < NHOLES; i++) {
+		failed = failed || w[i].failed;
+		holes[i] = (struct pxd_hole){ hole_names[i], w[i].list ? w[i].list : none };
 	}
-	words_add(&all, "%s", st->preload);
-	words_add(&pacxd, "%s/pacx/pacxd-%s", lib, st->mpi.build);
-	/* The helpers are no MPI programs: only what they run is preloaded. */
-	words_add(&app, "%s/pacx/pacxrank", lib);
-	if (o->label)
-		words_add(&app, "%s/pacx/pacxlabel", lib);
-	words_add(&app, "env");
-	words_add(&app, "%s", st->preload);
-	for (int i = 0; i < exe.n; i++)
-		words_add(&app, "%s", exe.list[i]);
-	for (int i = 0; i < args.n; i++)
-		words_add(&app, "%s", args.list[i]);
-	app_wrap(&app);
-	words_add(&ranks, "%d", s->ranks);
-	words_add(&daemons, "%d", pxd_plan_daemons(s));
-	words_add(&procs, "%d", s->ranks + pxd_plan_daemons(s));
-	words_add(&libw, "%s", lib);
-	words_add(&guard, "%s/bin/pacxrun", prefix);
-	words_add(&guard, "--guard");
-	if (st->remote && st->records) {
-		words_add(&guard, "-s");
-		words_add(&guard, "%s", s->name);
-	}
-	words_add_replaced(&mpi, "{mpi}", s);
-	if (!args.list) /* no argument: no word, not an empty one */
-		args.list = calloc(1, sizeof *args.list);
-	if (!exe.list)
-		exe.list = calloc(1, sizeof *exe.list);
-	key[2] = pxd_key_script(s, st->key_names);
 	if (!st->key_stdin) /* no key comes: {key} is nothing */
 		key[0] = NULL;
-	rc = PX_ENOMEM;
+	holes[NHOLES] = (struct pxd_hole){ "key", key };
 	snprintf(why, cap, "out of memory");
-	if (key[2] && args.list && exe.list && !exe.failed && !args.failed && !app.failed && !pacxd.failed &&
-		!all.failed && !ranks.failed && !daemons.failed && !procs.failed && !libw.failed &&
-		!guard.failed && !mpi.failed) {
-		const struct pxd_hole holes[] = {
-			{ "ranks", ranks.list },
-			{ "daemons", daemons.list },
-			{ "procs", procs.list },
-			{ "app", app.list },
-			{ "args", args.list },
-			{ "pacxd", pacxd.list },
-			{ "mpi", mpi.list },
-			{ "site", site },
-			{ "host", host },
-			{ "lib", libw.list },
-			{ "env", all.list },
-			{ "guard", guard.list },
-			{ "key", key },
-			/* In the classic form {exe} has always meant the whole of it. */
-			{ "exe", s->classic ? app.list : exe.list },
-		};
-
-		rc = pxd_template_fill(
-			template, holes, sizeof holes / sizeof holes[0], &st->command, bad, &near);
-		if (rc >= 0 && way) {
-			key[0] = NULL; /* that was needed once */
-			rc = pxd_template_fill(
-				way, holes, sizeof holes / sizeof holes[0], &st->far_kill, bad, &near);
-		}
-		if (rc == PX_EINVAL) {
-			snprintf(why, cap,
-				"site '%s': the start command has the unknown placeholder {%s}; "
-				"did you mean {%s}?",
-				s->name, bad, near);
-			rc = PX_ECONF;
-		}
+	if (!failed)
+		rc = pxd_template_fill(template, holes, NHOLES + 1, &st->command, bad, &near);
+	if (rc >= 0 && way) {
+		key[0] = NULL; /* that was needed once */
+		rc = pxd_template_fill(way, holes, NHOLES + 1, &st->far_kill, bad, &near);
 	}
-	free(key[2]);
+	if (rc == PX_EINVAL) {
+		snprintf(why, cap,
+			"site '%s': the start command has the unknown placeholder {%s}; did you mean {%s}?",
+			st->site->name, bad, near);
+		rc = PX_ECONF;
+	}
+	free(script);
 	free(way);
-	words_fini(&exe);
-	words_fini(&args);
-	words_fini(&app);
-	words_fini(&pacxd);
-	words_fini(&all);
-	words_fini(&ranks);
-	words_fini(&daemons);
-	words_fini(&procs);
-	words_fini(&libw);
-	words_fini(&guard);
-	words_fini(&mpi);
+	for (int i = 0; i < NHOLES; i++)
+		words_fini(&w[i]);
 	return rc;
 }
 

@@ -105,6 +105,15 @@ long px_world_put(const struct px_world *w, uint8_t *out, size_t cap)
 	return (long)at;
 }
 
+static uint64_t ranks_of_all(const struct px_hello *hellos, int nsites)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < nsites; i++)
+		sum += hellos[i].nranks;
+	return sum;
+}
+
 int px_world_get(const uint8_t *in, size_t len, struct px_world **w)
 {
 	struct px_hello *hellos = NULL;
@@ -148,17 +157,10 @@ int px_world_get(const uint8_t *in, size_t len, struct px_world **w)
 			goto out;
 	}
 	rc = PX_EPROTO;
-	if (at != len)
-		goto out;
 	/* Summed here as well: px_world_new cannot say whether memory was short or the ranks too many. */
-	{
-		uint64_t sum = 0;
-
-		for (int i = 0; i < nsites; i++)
-			sum += hellos[i].nranks;
-		if (sum > INT_MAX || sum != px_get32(in + 8))
-			goto out;
-	}
+	if (at != len || ranks_of_all(hellos, nsites) > INT_MAX ||
+		ranks_of_all(hellos, nsites) != px_get32(in + 8))
+		goto out;
 	got = px_world_new(nsites, self, hellos);
 	rc = got ? 0 : PX_ENOMEM;
 	if (got) {
