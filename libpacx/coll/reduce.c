@@ -115,56 +115,43 @@ static bool begin(struct px_sched *s, struct reduction *d, const void *in, void 
 	return px_sched_ok(s);
 }
 
-static bool is_of(const struct px_comm *c, const struct px_terms *x, int i, int part)
+/* This site's terms, elements from `first` on, for other sites. */
+static struct px_bundle bundle(struct px_sched *s, const struct reduction *d, const struct slice *l,
+	MPI_Count first, MPI_Count count)
 {
-	return px_part_of(c, x->owner[i]) == part;
+	struct px_range *r = px_sched_temp(s, sizeof *r);
+
+	if (!r)
+		return (struct px_bundle){ .ready = -1 };
+	*r = (struct px_range){ first, count };
+	return px_terms_bundle(s, d->x, l->part, r, 1, d->t, l->ready);
 }
 
-/* This site's terms to the head of another, elements from `first` on. Returns the step when they have left. */
-static int give(struct px_sched *s, const struct reduction *d, const struct slice *l, MPI_Count first,
-	MPI_Count count, int to)
+/* Returns the step when it has left. */
+static int give(struct px_sched *s, const struct reduction *d, struct px_bundle b, int to)
 {
-	struct px_comm *c = px_sched_comm(s);
-	int left = -1;
-
-	for (int i = 0; i < d->x->n; i++)
-		if (is_of(c, d->x, i, c->self)) {
-			px_sched_when(s, l->ready);
-			left = px_sched_join(s, left,
-				px_sched_send(s, (char *)l->part[i] + first * d->extent, count, d->t, to));
-		}
-	return left;
-}
-
-/* The terms of another site, to part[]. Returns the step when they are there. */
-static int take(struct px_sched *s, const struct reduction *d, void **part, MPI_Count count, int from)
-{
-	struct px_comm *c = px_sched_comm(s);
-	int there = -1;
-
-	for (int i = 0; i < d->x->n; i++)
-		if (is_of(c, d->x, i, px_part_of(c, from)) &&
-			(part[i] = px_sched_temp_typed(s, count, d->t))) {
-			there = px_sched_join(s, there, px_sched_recv(s, part[i], count, d->t, from));
-		}
-	return there;
+	px_sched_when(s, b.ready);
+	return px_sched_send(s, b.buf, b.count, d->t, to);
 }
 
 /* All terms to whoever wants the result, who folds them. Returns the last step. */
 static int whole(struct px_sched *s, const struct reduction *d, struct slice *l)
 {
 	struct px_comm *c = px_sched_comm(s);
+	struct px_bundle b = { .ready = -1 };
 	int done = l->ready;
 
+	if (c->rank != d->root)
+		b = bundle(s, d, l, 0, l->count);
 	for (int q = 0; q < c->nparts && px_sched_ok(s); q++) {
 		int peer = px_coll_head(c, q, d->root < 0 ? 0 : d->root);
 
 		if (q == c->self)
 			continue;
 		if (d->root < 0 || peer == d->root)
-			done = px_sched_join(s, done, give(s, d, l, 0, l->count, peer));
+			done = px_sched_join(s, done, give(s, d, b, peer));
 		if (l->out)
-			done = px_sched_join(s, done, take(s, d, l->part, l->count, peer));
+			done = px_sched_join(s, done, px_terms_take(s, d->x, l->part, l->count, d->t, peer));
 	}
 	return l->out && px_sched_ok(s) ? px_terms_fold(s, d->x, l->part, l->out, l->count, d->t, d->op, done)
 					: done;
@@ -185,7 +172,7 @@ static int by_pieces(struct px_sched *s, const struct reduction *d, struct slice
 
 	mine = l->out ? (char *)l->out + first * d->extent : px_sched_temp_typed(s, count, d->t);
 	for (int i = 0; px_sched_ok(s) && i < d->x->n; i++)
-		if (is_of(c, d->x, i, c->self))
+		if (l->part[i])
 			part[i] = (char *)l->part[i] + first * d->extent;
 	for (int q = 0; q < c->nparts && px_sched_ok(s); q++) {
 		int peer = px_coll_head(c, q, d->root < 0 ? 0 : d->root);
@@ -193,8 +180,9 @@ static int by_pieces(struct px_sched *s, const struct reduction *d, struct slice
 
 		if (q == c->self)
 			continue;
-		done = px_sched_join(s, done, give(s, d, l, at, piece_start(c, l, q + 1) - at, peer));
-		ready = px_sched_join(s, ready, take(s, d, part, count, peer));
+		done = px_sched_join(
+			s, done, give(s, d, bundle(s, d, l, at, piece_start(c, l, q + 1) - at), peer));
+		ready = px_sched_join(s, ready, px_terms_take(s, d->x, part, count, d->t, peer));
 	}
 	if (!px_sched_ok(s))
 		return -1;
@@ -229,10 +217,10 @@ static void build(struct px_sched *s, enum px_coll as, const void *in, void *out
 	struct reduction d = { .t = t, .extent = (MPI_Aint)p->extent, .op = op, .root = root };
 	enum px_algorithm how;
 
-	d.x = px_terms_new(s, t, op, root < 0 ? 0 : root);
+	d.x = px_terms_of(s, t, op);
 	if (!d.x)
 		return;
-	how = px_model_pick(c, as, count * p->size, px_terms_most(c, d.x));
+	how = px_model_pick(c, as, count * p->size, d.x->most);
 	d.n = how == PX_ALG_LEADER ? 1 : px_model_segments(count * p->size);
 	d.head = px_coll_head(c, c->self, root < 0 ? 0 : root);
 	if (!begin(s, &d, in, out, count))

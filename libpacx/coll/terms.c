@@ -1,6 +1,8 @@
 /* terms.c: see terms.h. */
 #include "terms.h"
 
+#include <stdlib.h>
+
 #include "basic.h"
 #include "coll.h"
 #include "comm.h"
@@ -16,71 +18,85 @@ static bool exact(MPI_Datatype t, MPI_Op op)
 	return px_op_code(op) != 0;
 }
 
-static bool one_site(const struct px_comm *c, int lo, int size)
+static bool one_site(const struct px_comm *c, int lo, int n)
 {
-	for (int r = lo + 1; r < lo + size && r < c->size; r++)
+	for (int r = lo + 1; r < lo + n; r++)
 		if (px_part_of(c, r) != px_part_of(c, lo))
 			return false;
 	return true;
 }
 
-/* The terms below the node of ranks [lo, lo + size), and how they are folded. Returns the one that becomes its value. */
-static int tree(const struct px_comm *c, struct px_terms *x, int *folds, int lo, int size)
+/* The terms of the tree of ranks [lo, lo + n), and how they are folded, where there is room for them. Returns the one that becomes its value. */
+static int tree(const struct px_comm *c, struct px_terms *x, int *folds, int lo, int n)
 {
-	int left, right;
+	int left, right, half = px_terms_left(n);
 
-	if (one_site(c, lo, size)) {
-		x->owner[x->n] = lo;
+	if (one_site(c, lo, n)) {
+		if (x->term)
+			x->term[x->n] = (struct px_term){ lo, n };
 		return x->n++;
 	}
-	size /= 2;
-	left = tree(c, x, folds, lo, size);
-	if (lo + size >= c->size)
-		return left;
-	right = tree(c, x, folds, lo + size, size);
-	x->fold[(*folds)++] = (struct px_fold){ left, right };
+	left = tree(c, x, folds, lo, half);
+	right = tree(c, x, folds, lo + half, n - half);
+	if (x->fold)
+		x->fold[*folds] = (struct px_fold){ left, right };
+	++*folds;
 	return right;
 }
 
-struct px_terms *px_terms_new(struct px_sched *s, MPI_Datatype t, MPI_Op op, int root)
+/* Which site has which. */
+static void sort_by_site(const struct px_comm *c, struct px_terms *x)
 {
-	struct px_comm *c = px_sched_comm(s);
-	struct px_terms *x = px_sched_temp(s, sizeof *x);
-	int folds = 0, size = 1;
+	for (int p = 0, k = 0; p < c->nparts; p++) {
+		for (int i = 0; i < x->n; i++)
+			if ((x->by_site ? i : px_part_of(c, x->term[i].lo)) == p)
+				x->of[k++] = i;
+		x->first[p + 1] = k;
+		if (k - x->first[p] > x->most)
+			x->most = k - x->first[p];
+	}
+}
 
+static struct px_terms *terms_new(const struct px_comm *c, bool by_site)
+{
+	struct px_terms count = { .by_site = by_site }, *x;
+	int folds = 0;
+	size_t n;
+
+	if (by_site)
+		count.n = c->nparts;
+	else
+		tree(c, &count, &folds, 0, c->size);
+	n = (size_t)count.n;
+	x = calloc(1, sizeof *x + n * (sizeof *x->term + sizeof *x->fold + sizeof *x->of) +
+			      (size_t)(c->nparts + 1) * sizeof *x->first);
 	if (!x)
 		return NULL;
-	x->by_site = px_coll_by_site(c, op) && (c->associative || px_model_associative() || exact(t, op));
-	x->owner = px_sched_temp(s, (size_t)c->size * sizeof *x->owner);
-	x->fold = px_sched_temp(s, (size_t)c->size * sizeof *x->fold);
-	if (!px_sched_ok(s))
-		return NULL;
-	if (x->by_site) {
-		x->n = c->nparts;
-		for (int p = 0; p < c->nparts; p++)
-			x->owner[p] = px_coll_head(c, p, root);
-		for (int p = c->nparts - 2; p >= 0; p--)
-			x->fold[folds++] = (struct px_fold){ p, c->nparts - 1 };
-		return x;
-	}
-	while (size < c->size)
-		size *= 2;
-	tree(c, x, &folds, 0, size);
+	x->by_site = by_site;
+	x->term = (struct px_term *)(x + 1);
+	x->fold = (struct px_fold *)(x->term + n);
+	x->of = (int *)(x->fold + n);
+	x->first = x->of + n;
+	folds = 0;
+	if (!by_site)
+		tree(c, x, &folds, 0, c->size);
+	else
+		for (x->n = c->nparts; folds < x->n - 1; folds++)
+			x->fold[folds] = (struct px_fold){ x->n - 2 - folds, x->n - 1 };
+	sort_by_site(c, x);
 	return x;
 }
 
-int px_terms_most(const struct px_comm *c, const struct px_terms *x)
+const struct px_terms *px_terms_of(struct px_sched *s, MPI_Datatype t, MPI_Op op)
 {
-	int most = 1;
+	struct px_comm *c = px_sched_comm(s);
+	bool by_site = px_coll_by_site(c, op) && (c->associative || px_model_associative() || exact(t, op));
 
-	for (int p = 0; p < c->nparts; p++) {
-		int n = 0;
-
-		for (int i = 0; i < x->n; i++)
-			n += px_part_of(c, x->owner[i]) == p;
-		most = n > most ? n : most;
-	}
-	return most;
+	if (!c->terms[by_site])
+		c->terms[by_site] = terms_new(c, by_site);
+	if (!c->terms[by_site])
+		px_sched_fail(s, MPI_ERR_NO_MEM, "out of memory");
+	return c->terms[by_site];
 }
 
 /* One application of the operator, or (copy) none. */
@@ -114,46 +130,43 @@ static int add_apply(struct px_sched *s, const struct apply *what, int a, int b)
 	return px_sched_call(s, apply, p);
 }
 
-/* This rank's way up the tree inside the site. Its value, when step *done is complete: NULL: another rank has taken it over. */
-static const void *climb(struct px_sched *s, struct apply *what, int *done)
+/* This rank's way up a term, lo to lo + n - 1, of which it is one. Its value so far, when step *done is complete; NULL: another rank has taken it over. */
+static const void *climb(struct px_sched *s, struct apply *what, int lo, int n, int *done)
 {
-	struct px_comm *c = px_sched_comm(s);
-	int r = c->rank;
+	int r = px_sched_comm(s)->rank, half = px_terms_left(n), got;
+	void *theirs;
 
-	for (int d = 1; d < c->size; d *= 2) {
-		void *theirs;
-		int got;
-
-		if (r & d) {
-			if (!one_site(c, r - d, 2 * d))
-				break;
+	if (n == 1)
+		return what->in;
+	if (r >= lo + half) {
+		if (climb(s, what, lo + half, n - half, done)) {
 			px_sched_when(s, *done);
-			*done = px_sched_send(s, what->in, what->count, what->t, r - d);
-			return NULL;
+			*done = px_sched_send(s, what->in, what->count, what->t, lo);
 		}
-		if (r + d >= c->size)
-			continue;
-		if (!one_site(c, r, 2 * d))
-			break;
-		theirs = px_sched_temp_typed(s, what->count, what->t);
-		if (!theirs)
-			return NULL;
-		got = px_sched_recv(s, theirs, what->count, what->t, r + d);
-		what->inout = theirs;
-		*done = add_apply(s, what, got, *done);
-		what->in = theirs;
+		return NULL;
 	}
-	return what->in;
+	if (!climb(s, what, lo, half, done) || !(theirs = px_sched_temp_typed(s, what->count, what->t)))
+		return NULL;
+	got = px_sched_recv(s, theirs, what->count, what->t, lo + half);
+	what->inout = theirs;
+	*done = add_apply(s, what, got, *done);
+	what->in = theirs;
+	return theirs;
 }
 
 /* The terms of the tree, to the head. */
 static int by_tree(struct px_sched *s, const struct px_terms *x, struct apply *what, int head, void **part)
 {
 	struct px_comm *c = px_sched_comm(s);
-	const void *in = what->in, *mine;
+	const void *in = what->in, *mine = NULL;
 	int done = -1;
 
-	mine = climb(s, what, &done);
+	for (int k = x->first[c->self]; k < x->first[c->self + 1]; k++) {
+		struct px_term m = x->term[x->of[k]];
+
+		if (c->rank >= m.lo && c->rank < m.lo + m.n)
+			mine = climb(s, what, m.lo, m.n, &done);
+	}
 	if (c->rank != head) {
 		if (mine) {
 			px_sched_when(s, done);
@@ -161,11 +174,9 @@ static int by_tree(struct px_sched *s, const struct px_terms *x, struct apply *w
 		}
 		return done;
 	}
-	for (int i = 0; i < x->n && px_sched_ok(s); i++) {
-		int r = x->owner[i], got;
+	for (int k = x->first[c->self]; k < x->first[c->self + 1] && px_sched_ok(s); k++) {
+		int i = x->of[k], r = x->term[i].lo, got;
 
-		if (px_part_of(c, r) != c->self)
-			continue;
 		if (r == head && mine != in) {
 			part[i] = what->inout;
 			continue;
@@ -200,6 +211,70 @@ int px_terms_here(struct px_sched *s, const struct px_terms *x, const void *in, 
 					  .type = t,
 					  .op = op,
 					  .root = px_lrank(c, head) });
+}
+
+/* Terms, of each some elements, to be put side by side. */
+struct packing {
+	void *from, *to;
+	const struct px_range *range;
+	int n;
+	MPI_Datatype t;
+};
+
+static int pack(struct px_sched *s, void *arg)
+{
+	struct packing *p = arg;
+	MPI_Aint extent = (MPI_Aint)px_type_get(p->t)->extent;
+	char *to = p->to;
+	int rc = MPI_SUCCESS;
+
+	(void)s;
+	for (int k = 0; k < p->n && rc == MPI_SUCCESS; k++) {
+		rc = px_copy((char *)p->from + p->range[k].first * extent, to, p->range[k].count, p->t);
+		to += p->range[k].count * extent;
+	}
+	return rc;
+}
+
+struct px_bundle px_terms_bundle(struct px_sched *s, const struct px_terms *x, void **part,
+	const struct px_range *range, int n, MPI_Datatype t, int after)
+{
+	const struct px_comm *c = px_sched_comm(s);
+	const int *of = x->of + x->first[c->self];
+	int terms = x->first[c->self + 1] - x->first[c->self];
+	MPI_Aint extent = (MPI_Aint)px_type_get(t)->extent;
+	struct px_bundle b = { .ready = after };
+	MPI_Count each = 0;
+
+	for (int k = 0; k < n; k++)
+		each += range[k].count;
+	b.count = each * terms;
+	if (terms == 1 && n == 1) {
+		b.buf = (char *)part[of[0]] + range->first * extent;
+		return b;
+	}
+	b.buf = px_sched_temp_typed(s, b.count, t);
+	for (int k = 0; k < terms && px_sched_ok(s); k++) {
+		struct packing *p = px_sched_temp(s, sizeof *p);
+
+		if (!p)
+			break;
+		*p = (struct packing){ part[of[k]], (char *)b.buf + k * each * extent, range, n, t };
+		px_sched_when(s, b.ready);
+		b.ready = px_sched_call(s, pack, p);
+	}
+	return b;
+}
+
+int px_terms_take(
+	struct px_sched *s, const struct px_terms *x, void **part, MPI_Count count, MPI_Datatype t, int from)
+{
+	int p = px_part_of(px_sched_comm(s), from), terms = x->first[p + 1] - x->first[p];
+	char *all = px_sched_temp_typed(s, terms * count, t);
+
+	for (int k = 0; all && k < terms; k++)
+		part[x->of[x->first[p] + k]] = all + k * count * (MPI_Aint)px_type_get(t)->extent;
+	return all ? px_sched_recv(s, all, terms * count, t, from) : -1;
 }
 
 struct folding {

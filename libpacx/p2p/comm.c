@@ -26,6 +26,8 @@ void px_comm_release(struct px_comm *c)
 	px_ranks_drop(c->ranks);
 	free(c->inter);
 	free(c->topo);
+	free(c->terms[0]);
+	free(c->terms[1]);
 	free(c);
 }
 

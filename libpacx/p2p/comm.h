@@ -17,6 +17,7 @@
 
 struct px_topo;
 struct px_inter;
+struct px_terms;
 
 struct px_comm {
 	MPI_Comm native; /* the members at this site */
@@ -33,6 +34,8 @@ struct px_comm {
 	double latency,
 		rate; /* s, bytes/s of the slowest links between its sites; rate 0 = not looked up yet (coll/model.c) */
 	bool blocked; /* px_ranks.blocked */
+	struct px_terms *terms
+		[2]; /* the order of reductions (coll/terms.h), two forms, each one block on the heap; NULL = not needed yet */
 	struct px_match p2p, coll;
 	struct px_match parts; /* partitioned messages, of ctx | 3; from the first of them on (parted) */
 	bool parted;

@@ -65,6 +65,19 @@ def associative():
     assert 1.25 * sent[1] < sent[0], sent
 
 
+def terms():
+    """Several terms of a site are one message: as many cross as sites, whatever the split; sum_order reduces 5 times and allreduces 15 times."""
+    for sites in ("3+1", "2+1+2", "1+2+2+1"):
+        n = sites.count("+") + 1
+        with tempfile.TemporaryDirectory() as tmp:
+            path = os.path.join(tmp, "stats.json")
+            passed(sites, ["sum_order", "tree"], forced("leader"), ["--stats", path])
+            with open(path) as f:
+                stats = json.load(f)["collectives"].values()
+        got = {op: sum(s[op]["messages"] for s in stats) for op in ("reduce", "allreduce")}
+        assert got == {"reduce": 5 * (n - 1), "allreduce": 15 * n * (n - 1)}, (sites, got)
+
+
 def counts():
     """On n sites a broadcast's pieces are sent by the root and passed on; reductions exchange n-ths of the vector, and then of the result."""
     for n in (2, 3, 4):
@@ -93,7 +106,7 @@ def main():
              (("leader", "2+1+2"), ("segments", "3+2"), ("pieces", "2+1+2"), ("pieces", "1+1+1+1"))]
     tests += [("sums_have_the_bits_of_the_tree_on_every_split", lambda: same_bits({}, ["tree"])),
               ("sums_have_the_bits_of_the_tree_in_pieces", lambda: same_bits(forced("pieces"), ["tree"])),
-              ("associative_sends_one_term_of_a_site", associative), ("pieces_cross_as_counted", counts),
+              ("terms_of_a_site_cross_in_one_message", terms), ("associative_sends_one_term_of_a_site", associative), ("pieces_cross_as_counted", counts),
               ("unknown_algorithm_is_an_error_that_lists_them", unknown)]
     print(f"1..{len(tests)}")
     bad = 0

@@ -15,15 +15,12 @@ static double operand(int rank, int i)
 	return i % 3 ? x : -x;
 }
 
-/* The value of ranks [lo, lo + size): lower half op upper half. */
-static double tree(int n, int lo, int size, int i)
+/* The value of ranks [lo, lo + n): the first half op the second. */
+static double tree(int lo, int n, int i)
 {
-	double left;
+	int half = (n + 1) / 2;
 
-	if (size == 1)
-		return operand(lo, i);
-	left = tree(n, lo, size / 2, i);
-	return lo + size / 2 < n ? left + tree(n, lo + size / 2, size / 2, i) : left;
+	return n == 1 ? operand(lo, i) : tree(lo, half, i) + tree(lo + half, n - half, i);
 }
 
 static uint64_t digest(const double *x, int len)
@@ -48,13 +45,11 @@ int main(int argc, char **argv)
 	MPI_Comm_rank(MPI_COMM_WORLD, &r);
 	MPI_Comm_size(MPI_COMM_WORLD, &n);
 	for (int k = 0; k < (int)(sizeof lengths / sizeof lengths[0]); k++) {
-		int len = lengths[k], root = k % n, size = 1, bad = 0;
+		int len = lengths[k], root = k % n, bad = 0;
 		double *x = malloc((size_t)len * sizeof *x), *y = malloc((size_t)len * sizeof *y),
 		       *z = malloc((size_t)len * sizeof *z);
 		uint64_t mine, least, most;
 
-		while (size < n)
-			size *= 2;
 		for (int i = 0; i < len; i++)
 			x[i] = operand(r, i);
 		MPI_Allreduce(x, y, len, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
@@ -64,7 +59,7 @@ int main(int argc, char **argv)
 		MPI_Allreduce(&mine, &most, 1, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
 		CHECK(least == most);
 		for (int i = 0; as_tree && i < len; i++)
-			bad += y[i] != tree(n, 0, size, i) || (r == root && z[i] != y[i]);
+			bad += y[i] != tree(0, n, i) || (r == root && z[i] != y[i]);
 		CHECK_EQ(bad, 0);
 		all = chk_mix(all, mine);
 		free(x);
