@@ -7,6 +7,7 @@
 #   make check-unlike    MPI programs on worlds with a 32-bit and a big-endian site (qemu), made from Debian's packages in build/unlike
 #   make bench           figures of the relay, each next to a reference measured in the same run
 #   make bench-link      figures of links, loopback and emulated wide area (root); PART=3 or 1,2: some of them (tests/bench/link.py)
+#   make bench-wan       collective operations over an emulated wide area: ours, flat jobs and the limit (root); PART=2x8,4x4 (tests/bench/wan.py)
 #   make bench-scale     memory and constructors of worlds of up to 64 sites with 16,384 ranks each, on the real code without processes
 #   make bench-codec     ratio and speed of the codecs on kinds of data, and of prediction on what iterative programs send
 #   make bench-predict  time of whole exchanges over an emulated 10 Mbit/s and 35 ms, without and with compression
@@ -164,11 +165,12 @@ $(B)/$(1)/tests/%: tests/mpi/%.f90 tests/mpi/f_body.inc tests/mpi/f_files.inc
 
 $(B)/$(1)/bench/%: tests/bench/%.c tests/bench/kinds.h tests/bench/series.h
 	@mkdir -p $$(@D)
-	$$(Q)$(mpicc) -std=c11 -O2 -o $$@ $$< -ldl -lm
+	$$(Q)$(mpicc) -std=c11 -D_GNU_SOURCE -O2 -o $$@ $$< -ldl -lm
 
 MPI_TESTS += $$(patsubst tests/mpi/%.c,$(B)/$(1)/tests/%,$$(wildcard tests/mpi/*.c)) $(if $(mpif90),$$(patsubst tests/mpi/%.f90,$(B)/$(1)/tests/%,$$(wildcard tests/mpi/*.f90)))
 BENCHES += $(addprefix $(B)/$(1)/bench/,latency overhead onesite rate)
 LINK_BENCHES += $(B)/$(1)/bench/link
+WIDE_BENCHES += $(B)/$(1)/bench/wide
 endef
 $(foreach v,$(BUILDS),$(eval $(call vendor_rules,$(v))))
 
@@ -275,6 +277,13 @@ PART =
 bench-link: all $(LINK_BENCHES) $(B)/bench/rawtcp $(B)/bench/rawlink $(LAB)
 	@tests/bench/link.py --build $(B) --part "$(PART)"
 
+$(B)/bench/nap.so: tests/bench/nap.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 -O2 -fPIC -shared -o $@ $< -ldl
+
+bench-wan: all $(WIDE_BENCHES) $(B)/bench/nap.so $(LAB)
+	@tests/bench/wan.py --build $(B) --part "$(PART)"
+
 bench-scale: $(B)/bench/scale
 	@$(B)/bench/scale
 
@@ -322,6 +331,6 @@ clean:
 	rm -rf build
 
 FORCE:
-.PHONY: all help check check-build check-fast check-long check-mpis check-unlike mpi-tests bench bench-link bench-codec bench-predict bench-scale fuzz lint install clean
+.PHONY: all help check check-build check-fast check-long check-mpis check-unlike mpi-tests bench bench-link bench-wan bench-codec bench-predict bench-scale fuzz lint install clean
 .SECONDARY:
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
