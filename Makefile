@@ -168,7 +168,7 @@ $(B)/$(1)/bench/%: tests/bench/%.c tests/bench/kinds.h tests/bench/series.h
 	$$(Q)$(mpicc) -std=c11 -D_GNU_SOURCE -O2 -o $$@ $$< -ldl -lm
 
 MPI_TESTS += $$(patsubst tests/mpi/%.c,$(B)/$(1)/tests/%,$$(wildcard tests/mpi/*.c)) $(if $(mpif90),$$(patsubst tests/mpi/%.f90,$(B)/$(1)/tests/%,$$(wildcard tests/mpi/*.f90)))
-BENCHES += $(addprefix $(B)/$(1)/bench/,latency overhead onesite rate)
+BENCHES += $(addprefix $(B)/$(1)/bench/,latency overhead onesite rate hop)
 LINK_BENCHES += $(B)/$(1)/bench/link
 WIDE_BENCHES += $(B)/$(1)/bench/wide
 endef
