@@ -284,6 +284,9 @@ $(B)/bench/nap.so: tests/bench/nap.c
 bench-wan: all $(WIDE_BENCHES) $(B)/bench/nap.so $(LAB)
 	@tests/bench/wan.py --build $(B) --part "$(PART)"
 
+bench-where: all $(BENCHES)
+	@tests/bench/where.py --build $(B)
+
 bench-scale: $(B)/bench/scale
 	@$(B)/bench/scale
 
@@ -331,6 +334,6 @@ clean:
 	rm -rf build
 
 FORCE:
-.PHONY: all help check check-build check-fast check-long check-mpis check-unlike mpi-tests bench bench-link bench-wan bench-codec bench-predict bench-scale fuzz lint install clean
+.PHONY: all help check check-build check-fast check-long check-mpis check-unlike mpi-tests bench bench-link bench-wan bench-codec bench-predict bench-scale bench-where fuzz lint install clean
 .SECONDARY:
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
