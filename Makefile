@@ -301,12 +301,14 @@ bench-predict: all $(B)/$(V1)/bench/carry
 # The links with small segments: three times as many inputs a second.
 FUZZ_link = -DPX_SEG_MIN=65536u -DPX_SEG_MAX=131072u -fsanitize-coverage-ignorelist=tests/fuzz/link.loops
 
+LEN = 4096
+
 fuzz:
 	@mkdir -p build/fuzz/corpus-$(T)
 	$(Q)$(if $(filter link,$(T)),OMPI_CC=clang MPICH_CC=clang $(call mpicc,$(V1)) -iquote build/gen/$(V1),clang) -std=c11 -D_GNU_SOURCE -g -O1 $(INC) \
 		-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all $(FUZZ_$(T)) -o build/fuzz/$(T) \
 		tests/fuzz/$(T).c $(USES_$(T)) $(HOSTS) $(BASE) $(WIRE) $(YAML) $(CODECS) $(SSL) $(UV)
-	build/fuzz/$(T) $(if $(RUNS),-runs=$(RUNS),-max_total_time=$(SECS)) -max_len=4096 -artifact_prefix=build/fuzz/ build/fuzz/corpus-$(T) tests/fuzz/corpus/$(T)
+	build/fuzz/$(T) $(if $(RUNS),-runs=$(RUNS),-max_total_time=$(SECS)) -max_len=$(LEN) -artifact_prefix=build/fuzz/ build/fuzz/corpus-$(T) tests/fuzz/corpus/$(T)
 
 lint: all
 	@scripts/lint $(B)
