@@ -150,7 +150,7 @@ static void swap128(const uint8_t *in, uint8_t *out, uint64_t n)
 static void swap_odd(const uint8_t *in, uint8_t *out, uint64_t n, size_t size)
 {
 	for (uint64_t i = 0; i < n; i++) {
-		uint8_t one[16];
+		uint8_t one[16] = { 0 };
 
 		for (size_t k = 0; k < size; k++)
 			one[k] = in[i * size + size - 1 - k];

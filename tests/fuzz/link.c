@@ -223,8 +223,8 @@ static void frame_feed(struct pxd_conn *c, struct px_frame *f, const uint8_t *bo
 
 static struct px_frame frame_some(uint8_t type)
 {
-	static const uint64_t sizes[] = { 0, 1, 5000, PX_INLINE_MAX, PX_INLINE_MAX + 1, PX_SEG_MIN, PX_SEG_MIN + 1,
-		PX_SEG_MAX / 2 + 75712, 3 * PX_SEG_MAX, INT64_MAX };
+	static const uint64_t sizes[] = { 0, 1, 5000, PX_INLINE_MAX, PX_INLINE_MAX + 1, PX_SEG_MIN,
+		PX_SEG_MIN + 1, PX_SEG_MAX / 2 + 75712, 3 * PX_SEG_MAX, INT64_MAX };
 	unsigned a = arg(), b = arg();
 	struct px_frame f = { .version = PX_PROTOCOL_VERSION, .type = type };
 

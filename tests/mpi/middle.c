@@ -7,8 +7,8 @@
 
 enum { BURST = 40 }; /* more than anybody promises to take at once */
 
-static const int lengths[] = { 1, 256, 257, 1023, 1024, 1025, 2047, 2048, 4096, 8111, 8112, 8113, 8192, 65535, 65536,
-	65537, 100000 };
+static const int lengths[] = { 1, 256, 257, 1023, 1024, 1025, 2047, 2048, 4096, 8111, 8112, 8113, 8192, 65535,
+	65536, 65537, 100000 };
 enum { NLENGTHS = sizeof lengths / sizeof lengths[0] };
 
 static int length(int src, int k)

@@ -7,8 +7,8 @@
 enum { STANDARD, SYNC, BUFFERED, READY, MODES };
 enum { RECV_POSTED, RECV_LATER, ALL_NONBLOCKING, FORMS };
 
-static const int sizes[] = { 0, 1, 8, 1967, 1968, 1969, 4096, 8111, 8112, 8113, 65536, 262143, 262144, 262145, 1048575, 1048576,
-	1048577, 5242880 };
+static const int sizes[] = { 0, 1, 8, 1967, 1968, 1969, 4096, 8111, 8112, 8113, 65536, 262143, 262144, 262145,
+	1048575, 1048576, 1048577, 5242880 };
 
 static void send_blocking(int mode, void *p, int n, int dst, int tag)
 {

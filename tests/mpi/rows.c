@@ -47,7 +47,8 @@ static void fill(int step)
 	for (int z = 0; z < Z; z++)
 		for (int y = 0; y < Y; y++)
 			for (int x = 0; x < X; x++) {
-				field[z][y][x] = 300 + 20 * sin(0.1 * x + 0.01 * step) * cos(0.13 * y) + 0.1 * z +
+				field[z][y][x] = 300 + 20 * sin(0.1 * x + 0.01 * step) * cos(0.13 * y) +
+						 0.1 * z +
 						 1e-9 * (double)(chk_mix(3, (uint64_t)(x * Y + y)) % 1000);
 				got[z][y][x] = -1;
 			}
