@@ -97,57 +97,6 @@ void px_coll_allgather(struct px_sched *s, const void *mine, const MPI_Count *by
 	px_sched_round(s);
 }
 
-#define BRING_MAX (4 << 20) /* bytes of all operands, which every rank keeps */
-
-void **px_coll_bring(struct px_sched *s, const void *in, MPI_Count count, MPI_Datatype t)
-{
-	struct px_comm *c = px_sched_comm(s);
-	const struct px_type *p = px_type_get(t);
-	int *site, *v;
-	char *all;
-	void **part;
-
-	if (!p->contig || count * p->size > BRING_MAX / c->size)
-		return NULL;
-	site = px_sched_temp(s, (size_t)(c->nparts + 1) * sizeof *site); /* ranks of the sites before */
-	v = px_sched_temp(s, 2 * (size_t)c->nlocal * sizeof *v);
-	part = px_sched_temp(s, (size_t)c->size * sizeof *part);
-	all = px_sched_temp(s, (size_t)(c->size * count * p->size));
-	if (!px_sched_ok(s))
-		return NULL;
-	for (int q = 0; q < c->nparts; q++) {
-		site[q + 1] = site[q] + px_part_count(c, q);
-		for (int i = 0; i < px_part_count(c, q); i++)
-			part[px_member(c, q, i)] = all + (site[q] + i) * count * p->size;
-	}
-	for (int i = 0; i < c->nlocal; i++) {
-		v[i] = (int)count;
-		v[c->nlocal + i] = (int)(i * count);
-	}
-	px_sched_native(s, &(struct px_call){ .kind = PX_CALL_GATHERV,
-				   .s = in,
-				   .count = count,
-				   .type = t,
-				   .r = part[px_leader(c, c->self)],
-				   .rcounts = v,
-				   .rdispls = v + c->nlocal,
-				   .rtype = t });
-	px_sched_round(s);
-	for (int q = 0; q < c->nparts && c->lrank == 0; q++) {
-		int to = px_leader(c, q);
-
-		if (q == c->self)
-			continue;
-		px_sched_send(s, part[px_leader(c, c->self)], c->nlocal * count, t, to);
-		px_sched_recv(s, part[to], px_part_count(c, q) * count, t, to);
-	}
-	px_sched_round(s);
-	px_sched_native(
-		s, &(struct px_call){ .kind = PX_CALL_BCAST, .r = all, .count = c->size * count, .type = t });
-	px_sched_round(s);
-	return part;
-}
-
 /* The user's view: blocks of `t` in the receive buffer. */
 struct place {
 	char *packed;

@@ -30,10 +30,6 @@ void px_coll_allreduce(
 /* px_coll_by_site: may the operands of each site be combined first? */
 bool px_coll_by_site(const struct px_comm *c, MPI_Op op);
 
-/* px_coll_bring: the operands of all ranks at all ranks, each once to each site, when the round is complete; ends it. Their addresses
- * by rank. NULL: they are too long together or not contiguous (the same at all members), or the schedule has failed. */
-void **px_coll_bring(struct px_sched *s, const void *in, MPI_Count count, MPI_Datatype t);
-
 /* px_coll_check: the arguments of a reduction; raises what is wrong. MPI error code. */
 int px_coll_check(struct px_comm *c, MPI_Count count, MPI_Datatype t, MPI_Op op);
 

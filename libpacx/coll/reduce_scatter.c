@@ -1,136 +1,106 @@
 /* reduce_scatter.c: reduce_scatter(_block).
  *
- * Each site reduces all to its leader; the leaders send each other what the other's members keep, apply it in site order, and scatter it
- * natively: one latency, and a link carries only the blocks of the site at its end. Operators that must keep an order that
- * the sites do not have: all reduce everything, each keeps its block.
+ * Each site brings its terms (terms.h) to its leader; the leaders send each other, of each term, what the other's members keep, fold it
+ * in the order that all reductions have, and scatter it: one latency, and a link carries only the blocks of the site at its end.
  */
-#include <stdlib.h>
-
 #include "bind.h"
 #include "coll.h"
 #include "comm.h"
 #include "datatype.h"
 #include "native.h"
 #include "raise.h"
+#include "terms.h"
 
-/* Who keeps what: block r has count[r] elements. */
+/* Who keeps what: the members of each site keep some ranges of the vector. */
 struct blocks {
-	MPI_Count *count, *start; /* [size], by rank; start[]: elements before it */
-	MPI_Count *site; /* [nparts + 1]: elements of the sites before, where blocks lie in site order */
+	MPI_Count *count; /* [size], by rank */
 	MPI_Count total;
+	struct px_range
+		*range; /* those of site p: first[p] to first[p + 1] - 1, in the order of its members */
+	int *first;
+	MPI_Count *site; /* [nparts]: elements of each site */
 };
+
+static void add_range(struct blocks *b, int *n, int least, MPI_Count at, MPI_Count count)
+{
+	struct px_range *last = *n > least ? &b->range[*n - 1] : NULL;
+
+	if (last && last->first + last->count == at)
+		last->count += count;
+	else
+		b->range[(*n)++] = (struct px_range){ at, count };
+}
 
 static bool blocks_init(struct px_sched *s, struct blocks *b, const int counts[], MPI_Count each)
 {
 	struct px_comm *c = px_sched_comm(s);
 	size_t n = (size_t)c->size;
+	MPI_Count *start = px_sched_temp(s, n * sizeof *start);
+	int ranges = 0;
 
 	b->total = 0;
 	b->count = px_sched_temp(s, n * sizeof *b->count);
-	b->start = px_sched_temp(s, n * sizeof *b->start);
-	b->site = px_sched_temp(s, (size_t)(c->nparts + 1) * sizeof *b->site);
+	b->range = px_sched_temp(s, n * sizeof *b->range);
+	b->first = px_sched_temp(s, (size_t)(c->nparts + 1) * sizeof *b->first);
+	b->site = px_sched_temp(s, (size_t)c->nparts * sizeof *b->site);
 	if (!px_sched_ok(s))
 		return false;
 	for (int r = 0; r < c->size; r++) {
 		b->count[r] = counts ? counts[r] : each;
-		b->start[r] = b->total;
+		start[r] = b->total;
 		b->total += b->count[r];
-		b->site[px_part_of(c, r) + 1] += b->count[r];
 	}
-	for (int p = 0; p < c->nparts; p++)
-		b->site[p + 1] += b->site[p];
+	for (int p = 0; p < c->nparts; p++) {
+		for (int i = 0; i < px_part_count(c, p); i++) {
+			int r = px_member(c, p, i);
+
+			add_range(b, &ranges, b->first[p], start[r], b->count[r]);
+			b->site[p] += b->count[r];
+		}
+		b->first[p + 1] = ranges;
+	}
 	if (!px_fits(b->total))
 		px_sched_fail(s, MPI_ERR_COUNT, "%lld elements in all, which is beyond INT_MAX",
 			(long long)b->total);
 	return px_sched_ok(s);
 }
 
-/* Elements in rank order -> in site order. */
-struct order {
-	struct blocks b;
-	const char *by_rank;
-	char *by_site;
-	MPI_Datatype t;
-};
-
-static int arrange(struct px_sched *s, void *arg)
+/* At the leader, whose site's terms are part[] after step `ready`: exchange and fold. *mine: what the members here keep. Returns
+ * the step when it is there. */
+static int leader(struct px_sched *s, const struct blocks *b, const struct px_terms *x, void **part,
+	MPI_Datatype t, MPI_Op op, int ready, void **mine)
 {
 	struct px_comm *c = px_sched_comm(s);
-	struct order *o = arg;
-	MPI_Count extent = px_type_get(o->t)->extent;
-	char *to = o->by_site;
-	int rc = MPI_SUCCESS;
+	MPI_Count own = b->site[c->self];
+	void **kept = px_sched_temp(s, (size_t)x->n * sizeof *kept);
+	int there = -1;
 
-	for (int p = 0; p < c->nparts; p++)
-		for (int i = 0; i < px_part_count(c, p) && rc == MPI_SUCCESS; i++) {
-			int r = px_member(c, p, i);
+	*mine = px_sched_temp_typed(s, own, t);
+	for (int p = 0; p < c->nparts && px_sched_ok(s); p++) {
+		struct px_bundle m = px_terms_bundle(
+			s, x, part, b->range + b->first[p], b->first[p + 1] - b->first[p], t, ready);
 
-			rc = px_copy(o->by_rank + o->b.start[r] * extent, to, o->b.count[r], o->t);
-			to += o->b.count[r] * extent;
-		}
-	return rc;
-}
-
-/* What the leader combines: part[p] = what site p has for the members here. */
-struct parts {
-	void **part;
-	int n;
-	MPI_Count count;
-	MPI_Datatype t;
-	MPI_Op op;
-};
-
-static int combine(struct px_sched *s, void *arg)
-{
-	struct parts *x = arg;
-
-	(void)s;
-	return px_coll_fold(x->part, x->n, x->count, x->t, x->op);
-}
-
-/* At the leader: exchange and combine. The result: its address in *mine. */
-static void leader(
-	struct px_sched *s, const struct blocks *b, char *all, MPI_Datatype t, MPI_Op op, void **mine)
-{
-	struct px_comm *c = px_sched_comm(s);
-	MPI_Count extent = px_type_get(t)->extent;
-	struct order *o = px_sched_temp(s, sizeof *o);
-	struct parts *x = px_sched_temp(s, sizeof *x);
-
-	if (!o || !x)
-		return;
-	*o = (struct order){ *b, all, c->blocked ? all : px_sched_temp_typed(s, b->total, t), t };
-	*x = (struct parts){ px_sched_temp(s, (size_t)c->nparts * sizeof *x->part), c->nparts,
-		b->site[c->self + 1] - b->site[c->self], t, op };
-	if (!px_sched_ok(s))
-		return;
-	if (!c->blocked) {
-		px_sched_call(s, arrange, o);
-		px_sched_round(s);
-	}
-	for (int p = 0; p < c->nparts; p++) {
 		if (p == c->self) {
-			x->part[p] = o->by_site + b->site[p] * extent;
+			for (int k = x->first[p]; k < x->first[p + 1]; k++)
+				kept[x->of[k]] = (char *)m.buf +
+						 (k - x->first[p]) * own * (MPI_Aint)px_type_get(t)->extent;
+			there = px_sched_join(s, there, m.ready);
 			continue;
 		}
-		x->part[p] = px_sched_temp_typed(s, x->count, t);
-		px_sched_send(
-			s, o->by_site + b->site[p] * extent, b->site[p + 1] - b->site[p], t, px_leader(c, p));
-		px_sched_after(s, PX_AT_ONCE, -1);
-		px_sched_recv(s, x->part[p], x->count, t, px_leader(c, p));
+		px_sched_when(s, m.ready);
+		px_sched_send(s, m.buf, m.count, t, px_leader(c, p));
+		there = px_sched_join(s, there, px_terms_take(s, x, kept, own, t, px_leader(c, p)));
 	}
-	px_sched_round(s);
-	px_sched_call(s, combine, x);
-	px_sched_round(s);
-	*mine = px_sched_ok(s) ? x->part[c->nparts - 1] : NULL;
+	return px_sched_ok(s) ? px_terms_fold(s, x, kept, *mine, own, t, op, there) : -1;
 }
 
-static void by_site(
+static void reduce_scatter(
 	struct px_sched *s, const struct blocks *b, const void *in, void *out, MPI_Datatype t, MPI_Op op)
 {
 	struct px_comm *c = px_sched_comm(s);
-	void *all = c->lrank == 0 ? px_sched_temp_typed(s, b->total, t) : NULL, *mine = NULL;
-	int *v = px_sched_temp(s, 2 * (size_t)c->nlocal * sizeof *v);
+	const struct px_terms *x = px_terms_of(s, t, op);
+	void **part = x ? px_sched_temp(s, (size_t)x->n * sizeof *part) : NULL, *mine = NULL;
+	int *v = px_sched_temp(s, 2 * (size_t)c->nlocal * sizeof *v), ready;
 
 	if (!px_sched_ok(s))
 		return;
@@ -139,12 +109,10 @@ static void by_site(
 		v[c->nlocal + i] = at;
 		at += v[i];
 	}
-	px_sched_native(s,
-		&(struct px_call){
-			.kind = PX_CALL_REDUCE, .s = in, .r = all, .count = b->total, .type = t, .op = op });
-	px_sched_round(s);
-	if (c->lrank == 0)
-		leader(s, b, all, t, op, &mine);
+	ready = px_terms_here(s, x, in, b->total, t, op, px_leader(c, c->self), part);
+	if (c->lrank == 0 && px_sched_ok(s))
+		ready = leader(s, b, x, part, t, op, ready, &mine);
+	px_sched_when(s, ready);
 	px_sched_native(s, &(struct px_call){ .kind = PX_CALL_SCATTERV,
 				   .s = mine,
 				   .scounts = v,
@@ -153,36 +121,6 @@ static void by_site(
 				   .r = out,
 				   .rcount = b->count[c->rank],
 				   .rtype = t });
-}
-
-/* All reduce everything, each keeps its block. */
-struct block {
-	const void *from;
-	void *to;
-	MPI_Count count;
-	MPI_Datatype t;
-};
-
-static int keep_block(struct px_sched *s, void *arg)
-{
-	struct block *b = arg;
-
-	(void)s;
-	return px_copy(b->from, b->to, b->count, b->t);
-}
-
-static void in_order(
-	struct px_sched *s, const struct blocks *b, const void *in, void *out, MPI_Datatype t, MPI_Op op)
-{
-	int me = px_sched_comm(s)->rank;
-	struct block *k = px_sched_temp(s, sizeof *k);
-	char *all = px_sched_temp_typed(s, b->total, t);
-
-	if (!px_sched_ok(s))
-		return;
-	px_coll_allreduce(s, in, all, b->total, t, op);
-	*k = (struct block){ all + b->start[me] * px_type_get(t)->extent, out, b->count[me], t };
-	px_sched_call(s, keep_block, k);
 }
 
 static struct px_sched *build_reduce_scatter(enum px_coll which, const void *in, void *out,
@@ -195,10 +133,7 @@ static struct px_sched *build_reduce_scatter(enum px_coll which, const void *in,
 		return s;
 	if (in == MPI_IN_PLACE)
 		in = out;
-	if (px_coll_by_site(c, op))
-		by_site(s, &b, in, out, t, op);
-	else
-		in_order(s, &b, in, out, t, op);
+	reduce_scatter(s, &b, in, out, t, op);
 	return s;
 }
 

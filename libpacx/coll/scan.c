@@ -1,12 +1,15 @@
-/* scan.c: inclusive and exclusive scan. Native scan inside a site; the totals of the sites before come in
- * one wide-area message each. Ranks that do not follow the sites: everybody gets all operands (px_coll_bring; long ones: those of the
- * ranks before).
+/* scan.c: inclusive and exclusive scan, by one of two ways: one wide-area latency, and one message from each site to each with ranks behind its own.
+ *
+ * Where the grouping of the operands makes no difference and the ranks follow the sites: native scan inside a site, the totals of the sites
+ * before come from their leaders. Otherwise by the tree that all reductions have (scan_tree.c).
  */
 #include "bind.h"
 #include "coll.h"
 #include "comm.h"
 #include "datatype.h"
 #include "raise.h"
+#include "scan_tree.h"
+#include "terms.h"
 #include "vendor.h"
 
 struct prefix {
@@ -117,47 +120,17 @@ static void scan_by_site(struct px_sched *s, const void *in, void *out, MPI_Coun
 	}
 }
 
-/* Everybody's operand to all who need it, applied in rank order. */
-static void scan_in_order(struct px_sched *s, const void *in, void *out, MPI_Count count, MPI_Datatype t,
-	MPI_Op op, bool inclusive)
-{
-	struct px_comm *c = px_sched_comm(s);
-	int n = c->rank + (inclusive ? 1 : 0);
-	struct prefix *x;
-	void **part;
-
-	if (in == MPI_IN_PLACE)
-		in = out;
-	part = px_coll_bring(s, in, count, t);
-	x = part || !px_sched_ok(s) ? px_sched_temp(s, sizeof *x)
-				    : prefix_new(s, n > 0 ? n : 1, out, count, t, op);
-	if (!x || !px_sched_ok(s))
-		return;
-	if (part)
-		*x = (struct prefix){ .part = part, .n = n, .out = out, .count = count, .t = t, .op = op };
-	for (int r = inclusive ? c->rank : c->rank + 1; r < c->size && !part; r++)
-		px_sched_send(s, in, count, t, r);
-	for (int r = 0; r < n && !part; r++)
-		px_sched_recv(s, x->part[r], count, t, r);
-	px_sched_round(s);
-	if (n > 0) {
-		x->bare = true;
-		px_sched_call(s, combine, x);
-		px_sched_call(s, put_before, x);
-	}
-}
-
 static struct px_sched *build(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op,
 	struct px_comm *c, bool inclusive)
 {
 	struct px_sched *s = px_sched_new(c, inclusive ? PX_COLL_SCAN : PX_COLL_EXSCAN);
 
-	if (!s)
-		return NULL;
-	if (c->blocked)
+	const struct px_terms *x = s ? px_terms_of(s, t, op) : NULL;
+
+	if (x && x->by_site && c->blocked)
 		scan_by_site(s, in, out, count, t, op, inclusive);
-	else
-		scan_in_order(s, in, out, count, t, op, inclusive);
+	else if (x)
+		px_coll_scan_tree(s, in == MPI_IN_PLACE ? out : in, out, count, t, op, inclusive);
 	return s;
 }
 

@@ -87,16 +87,28 @@ static struct px_terms *terms_new(const struct px_comm *c, bool by_site)
 	return x;
 }
 
-const struct px_terms *px_terms_of(struct px_sched *s, MPI_Datatype t, MPI_Op op)
+static const struct px_terms *terms_get(struct px_sched *s, bool by_site)
 {
 	struct px_comm *c = px_sched_comm(s);
-	bool by_site = px_coll_by_site(c, op) && (c->associative || px_model_associative() || exact(t, op));
 
 	if (!c->terms[by_site])
 		c->terms[by_site] = terms_new(c, by_site);
 	if (!c->terms[by_site])
 		px_sched_fail(s, MPI_ERR_NO_MEM, "out of memory");
 	return c->terms[by_site];
+}
+
+const struct px_terms *px_terms_of(struct px_sched *s, MPI_Datatype t, MPI_Op op)
+{
+	const struct px_comm *c = px_sched_comm(s);
+
+	return terms_get(
+		s, px_coll_by_site(c, op) && (c->associative || px_model_associative() || exact(t, op)));
+}
+
+const struct px_terms *px_terms_tree(struct px_sched *s)
+{
+	return terms_get(s, false);
 }
 
 /* One application of the operator, or (copy) none. */

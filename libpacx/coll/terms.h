@@ -36,6 +36,8 @@ struct px_terms {
 
 /* px_terms_of: those of an operation. NULL: s has failed. */
 const struct px_terms *px_terms_of(struct px_sched *s, MPI_Datatype t, MPI_Op op);
+/* px_terms_tree: those of the tree, whatever the operation. */
+const struct px_terms *px_terms_tree(struct px_sched *s);
 
 /* px_terms_left: how many of n ranks are the first half. */
 static inline int px_terms_left(int n)

@@ -59,14 +59,15 @@ def associative():
     for on in ("0", "1"):
         with tempfile.TemporaryDirectory() as tmp:
             path = os.path.join(tmp, "stats.json")
-            passed("3+1", ["sum_order"], dict(forced("leader"), PACX_ASSOCIATIVE=on), ["--stats", path])
+            passed("2+3", ["sum_order"], dict(forced("leader"), PACX_ASSOCIATIVE=on), ["--stats", path])
             with open(path) as f:
-                sent.append(sum(s["reduce"]["bytes"] + s["allreduce"]["bytes"] for s in json.load(f)["collectives"].values()))
+                sent.append(sum(s["allreduce"]["bytes"] for s in json.load(f)["collectives"].values()))
     assert 1.25 * sent[1] < sent[0], sent
 
 
 def terms():
-    """Several terms of a site are one message: as many cross as sites, whatever the split; sum_order reduces 5 times and allreduces 15 times."""
+    """Several terms of a site are one message: as many cross as sites, whatever the split; sum_order calls reduce, reduce_scatter, scan and exscan
+    10 times, half of them on a communicator of mixed order, and allreduce 15 times."""
     for sites in ("3+1", "2+1+2", "1+2+2+1"):
         n = sites.count("+") + 1
         with tempfile.TemporaryDirectory() as tmp:
@@ -74,8 +75,10 @@ def terms():
             passed(sites, ["sum_order", "tree"], forced("leader"), ["--stats", path])
             with open(path) as f:
                 stats = json.load(f)["collectives"].values()
-        got = {op: sum(s[op]["messages"] for s in stats) for op in ("reduce", "allreduce")}
-        assert got == {"reduce": 5 * (n - 1), "allreduce": 15 * n * (n - 1)}, (sites, got)
+        got = {op: sum(s[op]["messages"] for s in stats) for op in ("reduce", "allreduce", "reduce_scatter", "scan", "exscan")}
+        assert (got["reduce"], got["allreduce"], got["reduce_scatter"]) == (10 * (n - 1), 15 * n * (n - 1), 10 * n * (n - 1)), (sites, got)
+        assert got["scan"] == got["exscan"] and got["scan"] <= 5 * (n * (n - 1) // 2 + n * (n - 1)), (sites, got)
+        assert all(s[op]["latencies"] <= 1 for s in stats for op in got), (sites, stats)
 
 
 def counts():

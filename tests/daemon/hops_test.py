@@ -14,6 +14,22 @@ BLOCK = 120     # bytes, hops.c
 CALLS = 2
 
 
+def terms(sites, lo, n):
+    """The first ranks of the largest subtrees of ranks lo to lo + n - 1 that are at one site; sites: of each rank."""
+    half = (n + 1) // 2
+    return [lo] if len(set(sites[lo:lo + n])) == 1 else terms(sites, lo, half) + terms(sites, lo + half, n - half)
+
+
+def scan_mixed(members):
+    """Each site sends each other one what is before its last rank."""
+    ranks = [p for p, m in enumerate(members) for _ in range(m)]
+    sites = ranks[::2] + ranks[1::2]
+    own = [[t for t in terms(sites, 0, len(sites)) if sites[t] == p] for p in range(len(members))]
+    last = [max(r for r, s in enumerate(sites) if s == p) for p in range(len(members))]
+    sent = [sum(t < last[q] for t in own[p]) for p in range(len(members)) for q in range(len(members)) if p != q]
+    return sum(n > 0 for n in sent), sum(sent)
+
+
 def expected(members, blocked):
     """Operation -> wide-area messages, and blocks in them, of one call with all sites together; members: ranks of each site."""
     s, n = len(members), sum(members)
@@ -21,7 +37,7 @@ def expected(members, blocked):
     pairs = n * n - sum(m * m for m in members)
     spread = (s * (s - 1), n * (s - 1))     # everybody's block to each other site
     far = n - members[0]                    # rank 0 is at the first site
-    scan = (s * (s - 1) // 2,) * 2 if blocked else spread
+    scan = (s * (s - 1) // 2,) * 2 if blocked else scan_mixed(members)
     return {"barrier": (s * (s - 1), 0), "bcast": (s - 1, s - 1), "gather": (far, far), "gatherv": (far, far), "scatter": (far, far),
             "scatterv": (far, far), "allgather": spread, "allgatherv": spread, "alltoall": (pairs, pairs), "alltoallv": (pairs, pairs),
             "alltoallw": (pairs, pairs), "reduce": (s - 1, s - 1), "allreduce": each, "reduce_scatter": spread,
