@@ -74,7 +74,8 @@ struct pxd_life {
 	bool unsaid;     /* interrupted, and not logged yet */
 	uint32_t rtt_us; /* from a PING to its PONG, all queues and emulation included; 0 = not known */
 	unsigned reconnects;
-	unsigned strikes; /* broken protocol without progress in between */
+	unsigned strikes;   /* broken protocol without progress in between */
+	uint64_t struck_at; /* px_now_ns of the first of them */
 	uint64_t progress;
 	uint64_t moved_at; /* px_now_ns when something last went through, or nothing had to */
 	unsigned losses;   /* of connections since then */

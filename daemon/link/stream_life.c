@@ -113,7 +113,10 @@ bool pxd_life_down(struct pxd_life *v, struct pxd_node *d, const char *name, con
 		v->strikes = 0;
 	v->progress = progress;
 	snprintf(v->why, sizeof v->why, "%s", why);
-	if (broken && ++v->strikes >= PXD_STRIKES) {
+	if (broken && v->strikes++ == 0)
+		v->struck_at = now;
+	/* A line that damages bits for a moment costs some connections, not the job. */
+	if (broken && v->strikes >= PXD_STRIKES && px_past(now, v->struck_at) > beat_ns(v)) {
 		pxd_fail(d, PXD_EXIT_PROTOCOL, "%s: the peer broke the protocol %u times in a row: %s", name,
 			v->strikes, why);
 		return false;

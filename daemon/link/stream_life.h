@@ -4,7 +4,8 @@
 
 #include "link.h"
 
-#define PXD_STRIKES 5 /* connections in a row that broke the protocol without any progress */
+#define PXD_STRIKES                                                                                          \
+	5 /* connections in a row that broke the protocol without any progress, at least, and for a beat */
 
 /* pxd_life_name: "link from site a to site b", of stream s (named when it is not 0). */
 void pxd_life_name(const struct pxd_node *d, int from, int to, int stream, char *text, size_t cap);

@@ -140,36 +140,55 @@ def reader_that_knows_everything_may_leave():
         p.ends(seconds=30)
 
 
-def acknowledgement_of_what_was_not_sent_is_malformed():
-    with Peer(60) as p:
-        out = p.dial()
-        for _ in range(5):
-            into = p.accept()
-            into.sendall(wire.frame(wire.LINKACK, total=1))
-            while wire.read_frame(into)[0] is not None:
-                pass
-            into.close()
+def reader_that_breaks_the_protocol(said):
+    """On every connection, until the job ends: after five at least, and a beat, here 0.2 s."""
+    with Peer(60, ", reconnect: 2400ms") as p:
+        out, times = p.dial(), 0
+        p.alive(out)
+        p.server.settimeout(5)
+        try:
+            while p.job.procs[0].poll() is None:
+                into = p.accept()
+                times += 1
+                try:
+                    into.sendall(said)
+                    while wire.read_frame(into)[0] is not None:
+                        pass
+                except OSError:
+                    pass
+                into.close()
+        except (OSError, AssertionError):
+            pass  # it has ended
         p.ends(5)
-        assert "broke the protocol 5 times" in p.job.text(0), p.job.text(0)
+        assert times >= 5 and "the peer broke the protocol" in p.job.text(0), f"{times} times; {p.job.text(0)}"
         out.close()
+
+
+def acknowledgement_of_what_was_not_sent_is_malformed():
+    reader_that_breaks_the_protocol(wire.frame(wire.LINKACK, total=1))
 
 
 def pulls_of_unknown_messages_are_bounded():
     """The rank looks now and then only; what is on its way to it stays within what a right reader may ask for."""
-    pulls = b"".join(wire.frame(wire.PULL, src=0, dst=2, msg=i) for i in range(1500))
-    with Peer(60) as p:
-        out = p.dial()
-        for _ in range(5):
-            into = p.accept()
-            try:
-                into.sendall(pulls)
-                while wire.read_frame(into)[0] is not None:
-                    pass
-            except OSError:
+    reader_that_breaks_the_protocol(b"".join(wire.frame(wire.PULL, src=0, dst=2, msg=i) for i in range(1500)))
+
+
+def damage_that_passes_costs_connections_only():
+    """Eight damaged frames in a row, at once, and then a right one."""
+    with Peer(0) as p:
+        into = p.accept()
+        p.alive(into)
+        for _ in range(8):
+            out = p.dial()
+            out.sendall(wire.frame(wire.BYE, seq=1)[:-1] + b"\1")
+            while wire.read_frame(out)[0] is not None:
                 pass
-            into.close()
-        p.ends(5)
-        assert "broke the protocol 5 times" in p.job.text(0), p.job.text(0)
+            out.close()
+        assert p.job.procs[0].poll() is None, p.job.text(0)
+        out = p.dial()
+        out.sendall(wire.frame(wire.BYE, seq=1))
+        p.read(out, wire.LINKACK)
+        into.close()
         out.close()
 
 
@@ -245,7 +264,8 @@ def main():
         return 77
     tests = (bye_is_offered_as_long_as_any_frame, reader_waits_for_a_writer_that_does_not_know, reader_that_knows_everything_may_leave,
              acknowledgement_of_what_was_not_sent_is_malformed, pulls_of_unknown_messages_are_bounded,
-             damaged_heartbeats_of_an_idle_link_end_nothing, link_that_always_comes_back_and_carries_nothing_is_dead,
+             damaged_heartbeats_of_an_idle_link_end_nothing, damage_that_passes_costs_connections_only,
+             link_that_always_comes_back_and_carries_nothing_is_dead,
              first_greeting_without_an_answer_is_given_up_in_time, latency_is_what_a_message_meets,
              failed_announcements_give_their_window_back)
     only = sys.argv[1:]
