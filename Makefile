@@ -9,7 +9,8 @@
 #   make bench-link      figures of links, loopback and emulated wide area (root); PART=3 or 1,2: some of them (tests/bench/link.py)
 #   make bench-wan       collective operations over an emulated wide area: ours, flat jobs and the limit (root); PART=2x8,4x4 (tests/bench/wan.py)
 #   make bench-scale     memory and constructors of worlds of up to 64 sites with 16,384 ranks each, on the real code without processes
-#   make bench-codec     ratio and speed of the codecs on kinds of data, and of prediction on what iterative programs send
+#   make bench-codec     ratio and speed of the codecs on kinds of data, and of prediction on what iterative programs send,
+#                        simulated ones and recordings of real ones (pacxrun --record)
 #   make bench-predict  time of whole exchanges over an emulated 10 Mbit/s and 35 ms, without and with compression
 #   make lint            clang-format, clang-tidy, cppcheck, floors, documents against code, man pages
 #   make fuzz T=frame SECS=60   one fuzz target (frame hello world preamble parser hostfile codec predict via probing tls link) under clang's
@@ -83,7 +84,9 @@ in     = $(patsubst %,daemon/$(1)/%.c,$(2))
 RUN    = $(filter-out $(APART),$(wildcard daemon/pacxrun/*.c daemon/base/*.c)) $(call in,net,key)
 APART  = $(call in,pacxrun,pacxlabel pacxrank pump)
 DISPATCH = $(call in,pacxd,pacxd_dispatch relay relay_end relay_who) $(call in,net,door crowd quiet proof key)
-CTL    = $(wildcard daemon/pacxctl/*.c) $(call in,base,rundir json mpis) $(call in,net,tls tls_psk key proof via via_command)
+CTL    = $(wildcard daemon/pacxctl/*.c) $(call in,base,rundir json mpis) $(call in,net,tls tls_psk key proof via via_command) $(TRYING)
+# What tries compression on recorded payload.
+TRYING = $(call in,link,recording history link_seg auto_codec codec predict seg_code forecast lossy residual weigh)
 PACXD  = $(filter-out $(DISPATCH),$(wildcard daemon/pacxd/*.c)) $(wildcard daemon/base/*.c daemon/net/*.c daemon/link/*.c)
 
 plain   = $(patsubst %.c,$(B)/obj/plain/%.o,$(1))
@@ -113,7 +116,7 @@ $(B)/lib/pacx/pacxrank: $(call plain,$(call in,pacxrun,pacxrank pump) $(call in,
 $(PROGRAMS):
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  LINK    $@")
-	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(UV) $(YAML) $(SSL) -ldl -pthread
+	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(UV) $(YAML) $(if $(filter %/pacxctl,$@),$(CODECS)) $(SSL) -ldl -pthread
 
 # One library and one daemon per MPI. gen/NAME holds the table of native functions and the wrappers, and what is known of the MPI.
 # MPICH and its relatives share an ABI, but not the name of their library: what is built for one needs none by name, and
@@ -191,12 +194,13 @@ USES_crowd = $(call in,net,crowd)
 USES_ranks = libpacx/p2p/ranks.c
 USES_outq = $(call in,link,outq link_seg)
 USES_lossy = $(call in,link,lossy)
+USES_recording = $(call in,link,recording)
 USES_predict = $(call in,link,predict seg_code codec forecast lossy residual weigh)
 USES_history = $(call in,link,history link_seg)
-USES_link = $(call in,link,link link_in link_back link_rate link_seg outq stream_life auto_codec codec \
+USES_link = $(call in,link,link recording link_in link_back link_rate link_seg outq stream_life auto_codec codec \
 	seg_in seg_code predict forecast history lossy residual weigh) \
 	$(call in,pacxd,in_send out_flow out_notes) $(call in,net,tcp_state frame_check)
-$(foreach t,codec auto_codec predict lossy history via status key tls proof crowd outq ranks tls_handshake,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
+$(foreach t,codec auto_codec predict lossy recording history via status key tls proof crowd outq ranks tls_handshake,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
 
 $(B)/tests/%: $(B)/obj/plain/tests/unit/%.o $(FLOORS)
 	@mkdir -p $(@D)
@@ -228,9 +232,9 @@ $(B)/bench/convert: $(B)/obj/plain/tests/bench/convert.o $(call plain,$(BASE) $(
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SANFLAGS) -o $@ $^ -lm
 
-$(B)/bench/predict: $(B)/obj/plain/tests/bench/predict.o $(call plain,$(USES_predict) $(BASE))
+$(B)/bench/predict: $(B)/obj/plain/tests/bench/predict.o $(call plain,$(call in,pacxctl,replay) $(TRYING) $(FLOORS))
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(CODECS) -lm -pthread
+	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(YAML) $(CODECS) -lm -pthread
 
 # The emulated wide area of scripts/wanlab, a tool of its own.
 LAB = $(B)/lab/wanem
@@ -290,9 +294,12 @@ bench-where: all $(BENCHES)
 bench-scale: $(B)/bench/scale
 	@$(B)/bench/scale
 
-bench-codec: $(B)/bench/codec $(B)/bench/predict
+# RECORDINGS: where those of real programs are kept once they are made.
+RECORDINGS = $(B)/recordings
+bench-codec: all $(B)/bench/codec $(B)/bench/predict $(B)/$(V1)/bench/fields
 	@$(B)/bench/codec
 	@$(B)/bench/predict
+	@files=$$(tests/bench/recordings.py --build $(B) --fields $(B)/$(V1)/bench/fields $(RECORDINGS)) && $(B)/bench/predict $$files
 
 bench-predict: all $(B)/$(V1)/bench/carry
 	@for s in 0 1 2 3 5 8 9; do for c in none auto; do printf '%s ' "$$c:"; $(B)/bin/pacxrun -n 1+1 --mpi $(V1)+$(V1) \

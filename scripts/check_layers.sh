@@ -24,7 +24,7 @@ daemon/hostfile: daemon/base
 daemon/net: daemon/hostfile
 daemon/link: daemon/net
 daemon/pacxd: daemon/link libpacx/native
-daemon/pacxctl: daemon/net
+daemon/pacxctl: daemon/link
 daemon/pacxrun: daemon/net
 '
 files=$(ls libpacx/*/*.[ch] daemon/*/*.[ch])

@@ -20,6 +20,11 @@
 #define PXD_PACK_MIN                                                                                         \
 	1024 /* shorter segments are not worth the handing over to a worker: neither predicted nor compressed */
 
+/* Prediction is for wires so slow that nothing it does can hold them up: one core predicts and compresses several times as much. */
+#define PXD_THIN 25e6 /* bytes/s */
+/* A wire that carries a few KiB sooner than a worker thread gets to compress them. */
+#define PXD_BRISK 200e6 /* bytes/s */
+
 struct pxd_auto; /* opaque */
 struct pxd_choice {
 	int codec; /* PXD_CODEC_..., 0 = plain */

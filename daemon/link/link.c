@@ -213,6 +213,7 @@ int pxd_path_put(struct pxd_path *l, const struct px_frame *f, const uint8_t *bo
 	struct pxd_stream *s = l->stream[0];
 	uint8_t head[PX_FRAME_SIZE];
 
+	pxd_recorder_put(l->recorder, f, body);
 	header_make(s, f, body, head);
 	return pxd_outq_put(&s->q, s->seq, head, body, (size_t)f->body);
 }
@@ -372,6 +373,7 @@ void pxd_path_free(struct pxd_path *l)
 	}
 	pxd_auto_free(l->choose);
 	pxd_forecast_free(l->forecast);
+	pxd_recorder_free(l->recorder);
 }
 
 /* Handshakes. */

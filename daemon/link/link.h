@@ -18,6 +18,7 @@
 #include "outq.h"
 #include "node.h"
 #include "parser.h"
+#include "recording.h"
 
 /* A stream with more bytes waiting gets no new segments: more than sockets take at once on most paths, and little memory. */
 #define PXD_STREAM_HIGH (4u << 20)
@@ -134,6 +135,7 @@ struct pxd_path {
 	uint64_t settled_at;
 	struct pxd_counters count;
 	uint64_t writes;
+	struct pxd_recorder *recorder; /* of what is put, from its owner; NULL: nothing is recorded */
 };
 
 /* pxd_path_open: to gateway of site peer; frame, up, owner are set before. 0 or PX_E..., after pxd_fail. */

@@ -10,12 +10,6 @@
 #include "seg_code.h"
 #include "wait.h"
 
-/* Prediction is for wires so slow that nothing it does can hold them up: one core predicts and compresses several times as much. */
-#define THIN 25e6 /* bytes/s */
-
-/* A wire that carries a few KiB sooner than a worker thread gets to compress them. */
-#define BRISK 200e6 /* bytes/s */
-
 /* What a segment may refer to: of which stream, held. */
 struct refs {
 	int stream; /* -1 = of none */
@@ -206,7 +200,7 @@ static struct px_hint hint_of(const struct pxd_path *l, const struct px_frame *f
 
 	px_hint_get(f->seq, &h);
 	if (!l->choose || !l->little ||
-		(l->opts->compress == PXD_COMPRESS_AUTO && !(l->rate > 0 && l->rate < THIN)))
+		(l->opts->compress == PXD_COMPRESS_AUTO && !(l->rate > 0 && l->rate < PXD_THIN)))
 		h.bound = 0;
 	return h;
 }
@@ -214,7 +208,7 @@ static struct px_hint hint_of(const struct pxd_path *l, const struct px_frame *f
 bool pxd_pack_pays(const struct pxd_path *l, uint64_t n)
 {
 	return l->choose && n >= PXD_PACK_MIN &&
-	       (l->opts->compress != PXD_COMPRESS_AUTO || (l->rate > 0 && l->rate < BRISK));
+	       (l->opts->compress != PXD_COMPRESS_AUTO || (l->rate > 0 && l->rate < PXD_BRISK));
 }
 
 /* Shall segments like this one be remembered, and predicted from what is? */
@@ -222,7 +216,7 @@ static bool foreseen(const struct pxd_path *l, const struct px_frame *f, const s
 {
 	if (!l->forecast || pxd_predict_word(f->elem) == 0 || seg->len < PXD_PACK_MIN)
 		return false;
-	return l->opts->predict == PXD_PREDICTION_ALWAYS || (l->rate > 0 && l->rate < THIN);
+	return l->opts->predict == PXD_PREDICTION_ALWAYS || (l->rate > 0 && l->rate < PXD_THIN);
 }
 
 /* The stream that has the newest references for f that its reader has acknowledged; if there are none, one that knows such
@@ -301,6 +295,7 @@ int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, 
 {
 	struct job j = { .l = l, .f = *f, .in = seg, .refs = { .stream = -1 } }, *k;
 
+	pxd_recorder_put(l->recorder, f, seg->data);
 	j.hint = hint_of(l, f);
 	j.f.seq = 0;
 	if (l->choose && mine() && j.hint.bound == 0) {

@@ -24,6 +24,9 @@ static const char usage_text[] =
 	"       pacxctl doctor -f HOSTFILE [options]     test every hop of every link\n"
 	"       pacxctl probe -f HOSTFILE [options]      measure latency and bandwidth, propose link "
 	"options\n"
+	"       pacxctl probe --recording FILE [--rate R] [--rtt T]   try compression on what pacxrun "
+	"--record "
+	"wrote\n"
 	"       pacxctl answer -f HOSTFILE [options]     answer doctor and probe of other sites while no job "
 	"runs\n"
 	"       pacxctl mpis                             the MPIs that PACX is built for here\n"
@@ -36,24 +39,30 @@ static const char usage_text[] =
 	"      --timeout T      how long to wait at each hop; the default is 10s\n"
 	"      --for T          answer: end after this time; probe: measure so long each time, the default "
 	"is 1s\n"
+	"      --rate R, --rtt T    of the link that the recording is for; the defaults are 1.25MB/s and "
+	"35ms\n"
 	"      --version, --help\n"
 	"\n"
 	"See pacxctl(1).\n";
 
 static int options_read(int argc, char **argv, struct pxd_ctl_options *o)
 {
-	enum { SITE = 256, TIMEOUT, FOR };
+	enum { SITE = 256, TIMEOUT, FOR, RECORDING, RATE, RTT };
 	static const struct option longs[] = {
 		{ "hostfile", required_argument, NULL, 'f' },
 		{ "site", required_argument, NULL, SITE },
 		{ "timeout", required_argument, NULL, TIMEOUT },
 		{ "for", required_argument, NULL, FOR },
+		{ "recording", required_argument, NULL, RECORDING },
+		{ "rate", required_argument, NULL, RATE },
+		{ "rtt", required_argument, NULL, RTT },
 		{ NULL, 0, NULL, 0 },
 	};
 	struct pxd_text t = { .why = (char[PXD_WHY]){ "" }, .cap = PXD_WHY, .flat = true };
 	int opt, rc = 0;
 
 	o->timeout_ms = PXD_CTL_TIMEOUT_S * 1000;
+	o->rtt_us = -1;
 	while (rc >= 0 && (opt = getopt_long(argc, argv, "f:", longs, NULL)) != -1) {
 		switch (opt) {
 		case 'f':
@@ -70,6 +79,17 @@ static int options_read(int argc, char **argv, struct pxd_ctl_options *o)
 			t.file = "--for";
 			rc = pxd_value_duration(&t, (struct pxd_mark){ 0, 0 }, optarg, &o->for_ms);
 			break;
+		case RECORDING:
+			o->recording = optarg;
+			break;
+		case RATE:
+			t.file = "--rate";
+			rc = pxd_value_rate(&t, (struct pxd_mark){ 0, 0 }, optarg, &o->rate);
+			break;
+		case RTT:
+			t.file = "--rtt";
+			rc = pxd_value_latency(&t, (struct pxd_mark){ 0, 0 }, optarg, &o->rtt_us);
+			break;
 		default:
 			fprintf(stderr, "pacxctl: see pacxctl --help\n");
 			return PX_EINVAL;
@@ -80,7 +100,9 @@ static int options_read(int argc, char **argv, struct pxd_ctl_options *o)
 	else if (argv[optind])
 		fprintf(stderr, "pacxctl: found '%s', expected options only; see pacxctl --help\n",
 			argv[optind]);
-	else if (!o->file)
+	else if (o->recording && (o->file || strcmp(argv[0], "probe") != 0))
+		fprintf(stderr, "pacxctl: --recording is for probe without a hostfile; see pacxctl --help\n");
+	else if (!o->file && !o->recording)
 		fprintf(stderr, "pacxctl: %s needs -f HOSTFILE; see pacxctl --help\n", argv[0]);
 	else
 		return 0;
@@ -114,6 +136,8 @@ int pxd_ctl_open(struct pxd_ctl *c, int argc, char **argv)
 	*c = (struct pxd_ctl){ 0 };
 	if (options_read(argc, argv, &c->o) < 0)
 		return PXD_CTL_USAGE;
+	if (c->o.recording)
+		return 0;
 	if (pxd_hosts_load(c->o.file, &c->h, why, sizeof why) < 0)
 		goto fail;
 	if (job && *job && pxd_hosts_job_set(c->h, job, why, sizeof why) < 0)

@@ -24,12 +24,18 @@ int pxd_ctl_doctor(int argc, char **argv); /* doctor.c */
 int pxd_ctl_probe(int argc, char **argv);  /* pacxctl_probe.c */
 int pxd_ctl_answer(int argc, char **argv); /* answer.c */
 int pxd_ctl_mpis(int argc, char **argv);   /* pacxctl_mpis.c */
+struct pxd_ctl_options;
+int pxd_ctl_propose(struct pxd_ctl_options *o); /* propose.c: probe --recording */
 
 /* -f, --site, --timeout and one number more (0 = as it was). */
 struct pxd_ctl_options {
 	const char *file, *site;
 	long timeout_ms;
 	long for_ms; /* --for */
+	/* probe --recording FILE, which needs no hostfile, with --rate (bytes/s, 0 = not said) and --rtt (below 0 = not said). */
+	const char *recording;
+	double rate;
+	long rtt_us;
 };
 
 struct pxd_ctl {
@@ -40,7 +46,7 @@ struct pxd_ctl {
 	bool env_key;
 };
 
-/* pxd_ctl_open: read the options and the hostfile. 0, or the exit status after a message. */
+/* pxd_ctl_open: read the options and the hostfile (h stays NULL with --recording). 0, or the exit status after a message. */
 int pxd_ctl_open(struct pxd_ctl *c, int argc, char **argv);
 void pxd_ctl_close(struct pxd_ctl *c);
 /* pxd_ctl_selected: shall we speak for this site? That of --site, else those whose addresses are of this machine. */

@@ -241,6 +241,8 @@ int pxd_ctl_probe(int argc, char **argv)
 
 	if (rc != 0)
 		return rc;
+	if (c.o.recording)
+		return pxd_ctl_propose(&c.o);
 	for (int self = 0; self < c.h->nsites; self++) {
 		struct pxd_tls_ctx *tls = NULL;
 		char why[PXD_WHY];

@@ -22,6 +22,7 @@
 #include "out_flow.h"
 #include "pacxd.h"
 #include "stats.h"
+#include "text.h"
 #include "vendor.h"
 #include "wait.h"
 
@@ -367,6 +368,31 @@ static int handoff_open(struct out *o)
 	return rc;
 }
 
+/* PACX_RECORD: what crosses l goes into a file, too. */
+static int record_open(struct out *o, struct pxd_path *l)
+{
+	const struct pxd_node *d = &o->d->node;
+	const char *dir = getenv("PACX_RECORD"), *size = getenv("PACX_RECORD_SIZE");
+	uint64_t most = PXD_RECORDING_BYTES;
+	char why[PXD_WHY];
+	struct pxd_text t = { .file = "PACX_RECORD_SIZE", .why = why, .cap = sizeof why, .flat = true };
+	struct pxd_recording_head h = { .from = (uint16_t)d->self,
+		.to = (uint16_t)l->peer,
+		.from_gateway = (uint16_t)d->gateway,
+		.to_gateway = (uint16_t)l->gateway,
+		.big = d->hello.repr.big_endian };
+
+	if (!dir || !*dir)
+		return PX_OK;
+	snprintf(h.from_name, sizeof h.from_name, "%s", pxd_site_name(d, d->self));
+	snprintf(h.to_name, sizeof h.to_name, "%s", pxd_site_name(d, l->peer));
+	if (!size || !*size || pxd_value_buffer(&t, (struct pxd_mark){ 0, 0 }, size, &most) == 0)
+		l->recorder = pxd_recorder_new(dir, &h, most, why, sizeof why);
+	if (!l->recorder)
+		pxd_fail(&o->d->node, PXD_EXIT_CONFIG, "nothing can be recorded: %s", why);
+	return l->recorder ? PX_OK : PX_ECONF;
+}
+
 static int paths_open(struct out *o)
 {
 	struct pxd *d = o->d;
@@ -385,6 +411,8 @@ static int paths_open(struct out *o)
 		l->owner = o;
 		rc = pxd_path_open(l, &d->node, i, d->node.gateway % s->ngateways,
 			retain < PX_SEG_MAX ? PX_SEG_MAX : retain);
+		if (rc == 0)
+			rc = record_open(o, l);
 		if (rc < 0)
 			return rc;
 		for (int r = 0; r < s->ranks; r++)

@@ -31,7 +31,7 @@
 #define EXIT_USAGE 2
 
 struct options {
-	const char *file, *counts, *mpi, *site, *stats, *daemons, *form, *timeout, *key;
+	const char *file, *counts, *mpi, *site, *stats, *record, *daemons, *form, *timeout, *key;
 	const char *buffer, *files, **links; /* [nlinks] --link */
 	int nlinks;
 	bool env, label, check, verbose;
@@ -62,6 +62,7 @@ static const char usage_text[] =
 	"      --timeout T      start deadline, such as 120s\n"
 	"      --label          put [site rank] before each line of output\n"
 	"      --stats FILE     write what crossed the links to FILE (JSON)\n"
+	"      --record DIR     write the payload that crosses the links into files in DIR, at each site\n"
 	"      --check          print the resolved plan, start nothing\n"
 	"  -v, --verbose        print the start commands\n"
 	"      --version, --help\n"
@@ -97,6 +98,7 @@ static const struct {
 	FLAG("env", 258, env),
 	FLAG("label", 259, label),
 	TEXT("stats", 260, stats),
+	TEXT("record", 268, record),
 	FLAG("check", 261, check),
 	TEXT("daemons", 262, daemons),
 	TEXT("form", 263, form),
@@ -522,12 +524,22 @@ done:
 	return code;
 }
 
+/* A name that means the same for whoever starts a site, wherever that has its working directory. NULL: there is none. New memory. */
+static char *absolute(const char *path)
+{
+	char here[PATH_MAX], *out;
+
+	if (*path == '/')
+		return strdup(path);
+	return *path && getcwd(here, sizeof here) && asprintf(&out, "%s/%s", here, path) >= 0 ? out : NULL;
+}
+
 int main(int argc, char **argv)
 {
 	struct options o = { 0 };
 	struct pxd_plan_options po = { 0 };
 	struct pxd_hosts *h = NULL;
-	char why[PXD_WHY], prefix[PATH_MAX];
+	char why[PXD_WHY], prefix[PATH_MAX], *record = NULL;
 	int code = EXIT_USAGE, rc;
 
 	if (argc > 1 && strcmp(argv[1], "--guard") == 0)
@@ -536,6 +548,10 @@ int main(int argc, char **argv)
 	if (!o.links || options_read(argc, argv, &o) < 0)
 		return EXIT_USAGE;
 	px_log_init("pacxrun", PX_LOG_WARN);
+	if (o.record && !(record = absolute(o.record))) {
+		fprintf(stderr, "pacxrun: --record: found '%s', expected a directory\n", o.record);
+		return EXIT_USAGE;
+	}
 	if (pxd_prefix_find(prefix, sizeof prefix) < 0) {
 		fprintf(stderr, "pacxrun: cannot find where it is installed (/proc/self/exe)\n");
 		return EXIT_USAGE;
@@ -548,6 +564,7 @@ int main(int argc, char **argv)
 	po.prefix = prefix;
 	po.label = o.label;
 	po.stats = o.stats != NULL;
+	po.record = record;
 	rc = o.file ? pxd_hosts_load(o.file, &h, why, sizeof why)
 		    : hosts_from_counts(&o, &h, why, sizeof why);
 	if (rc < 0)
@@ -556,6 +573,7 @@ int main(int argc, char **argv)
 		code = run(h, &o, &po);
 	pxd_hosts_free(h);
 	pxd_mpis_free(&po.mpis);
+	free(record);
 	code = written(code);
 	/* Not exit(): a thread may sit in a read of standard input or in a write that nobody takes. */
 	_exit(code);

@@ -159,7 +159,8 @@ static void env_make(const struct pxd_hosts *h, const struct pxd_plan_options *o
 	struct pxd_start *st, struct words *env)
 {
 	static const char *const passed[] = { "PACX_LOG", "PACX_WAIT", "PACX_PROGRESS", "PACX_ACCURACY",
-		"PACX_ASSOCIATIVE", "PACX_COLL_BCAST", "PACX_COLL_REDUCE", "PACX_COLL_ALLREDUCE" };
+		"PACX_ASSOCIATIVE", "PACX_RECORD_SIZE", "PACX_COLL_BCAST", "PACX_COLL_REDUCE",
+		"PACX_COLL_ALLREDUCE" };
 	const struct pxd_site *s = st->site;
 
 	words_add(env, "PACX_SITE=%s", s->name);
@@ -173,6 +174,8 @@ static void env_make(const struct pxd_hosts *h, const struct pxd_plan_options *o
 		words_add(env, "PACX_LIBMPI=%s", st->mpi.library);
 	if (o->stats)
 		words_add(env, "PACX_STATS=1");
+	if (o->record)
+		words_add(env, "PACX_RECORD=%s", o->record);
 	if (st->records)
 		words_add(env, "PACX_RECORDS=1");
 	if (st->fifo_stdin || st->pump_stdin)

@@ -19,6 +19,7 @@ struct pxd_plan_options {
 	struct pxd_mpis mpis; /* for which it is built; owned by whoever made the options */
 	enum pxd_form form;   /* of default start commands */
 	bool label, stats;
+	const char *record;     /* PACX_RECORD of all sites, or NULL */
 	bool env_only;          /* make no start commands, only environments */
 	int only;               /* make the start command of this site only; -1 = of all */
 	const char *stdin_fifo; /* for a launcher that cannot give standard input to rank 0, or NULL */

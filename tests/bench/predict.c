@@ -1,143 +1,131 @@
-/* predict.c: what prediction does to the messages of iterative programs: ratio with and without it, speed both ways, and which predictor
- * won. Each message is predicted from the three before it, as over a link whose acknowledgements come before the next message.
+/* predict.c: what compression makes of what iterative programs send: ratio of zstd alone, ratio and speed both ways of `compress: auto` with
+ * prediction over 10 Mbit/s, and which predictor won. Every segment is decoded and compared (replay.h); acknowledgements come before
+ * the next message.
  *
- * usage: predict [FILE ELEM LENGTH]...   FILE: messages of LENGTH bytes of your own behind each other, ELEM: element size
+ * usage: predict [FILE]...   recordings (pacxrun --record); without any: the series of series.h
  */
 #include <stdio.h>
-#include <time.h>
 
-#include "forecast.h"
-#include "seg_code.h"
+#include "err.h"
+#include "recording.h"
+#include "replay.h"
 #include "series.h"
 
-enum { KEPT = PXD_PREDICT_REFS + 1 };
-static uint8_t in[KEPT][SERIES_MOST], scratch[SERIES_MOST], packed[SERIES_MOST], out[SERIES_MOST];
-static FILE *recording; /* of messages */
-static bool ended;
+#define RATE 1.25e6 /* bytes/s */
 
-static double now(void)
+enum { ZSTD, AUTO, WAYS };
+
+static struct pxd_replay *replay[WAYS];
+
+static void begin(bool big)
 {
-	struct timespec t;
+	struct pxd_replay_setup s = { .rate = RATE, .big = big };
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static void nothing(void)
-{
-}
-
-struct result {
-	size_t plain, codec, predicted, count[PXD_PREDICT_KINDS + 1];
-	double pack, unpack;
-};
-
-static void one(
-	struct pxd_codec *c, struct pxd_forecast *f, const struct series *s, int step, struct result *r)
-{
-	const int plain = PXD_CODEC_ZSTD | (pxd_codec_shuffles(s->elem) ? PXD_CODEC_SHUFFLE : 0);
-	int codec = plain;
-	struct pxd_scene scene = { .flow = 1,
-		.in = in[step % KEPT],
-		.n = s->len,
-		.elem = s->elem,
-		.nrefs = step < PXD_PREDICT_REFS ? step : PXD_PREDICT_REFS,
-		.back = 1 };
-	struct pxd_predictor p = { 0 };
-	bool with = false;
-	struct pxd_outlook o;
-	double t = now();
-	size_t m = 0;
-
-	for (int i = 0; i < scene.nrefs; i++)
-		scene.ref[i] = in[(step + KEPT - 1 - i) % KEPT];
-	if (pxd_predict_word(s->elem))
-		with = pxd_forecast_choose(f, c, &scene, &p, &o);
-	if (with && o.residual < o.zstd)
-		codec = PXD_CODEC_RESIDUAL;
-	for (int i = 0; with && i < p.nrefs; i++)
-		p.ref[i] = (uint32_t)(step - 1 - i);
-	m = pxd_seg_encode(c, codec, 1, s->elem, with ? &p : NULL, scene.ref, scene.in, s->len, scratch,
-		packed, sizeof packed);
-	if (with)
-		pxd_forecast_learn(f, &scene, codec, m);
-	r->pack += now() - t;
-	r->plain += s->len;
-	r->predicted += m ? m : s->len;
-	r->count[m && with ? pxd_predict_kind(&p) : PXD_PREDICT_KINDS]++;
-	t = now();
-	if (m && (pxd_seg_decode(c, codec | (with ? PXD_CODEC_PREDICT : 0), s->elem, scene.ref, packed, m,
-			  out, s->len) < 0 ||
-			 memcmp(out, scene.in, s->len) != 0)) {
-		fprintf(stderr, "predict: %s, message %d: it does not come back\n", s->name, step);
-		exit(1);
-	}
-	r->unpack += now() - t;
-	m = pxd_codec_pack(c, plain, 1, s->elem, scene.in, s->len, packed, sizeof packed);
-	r->codec += m ? m : s->len;
-}
-
-static void measure(struct pxd_codec *c, const struct series *s)
-{
-	struct pxd_forecast *f = pxd_forecast_new();
-	struct result r = { 0 };
-
-	if (!f)
+	s.opts.compress = PXD_COMPRESS_ZSTD;
+	s.opts.compress_level = 1;
+	s.opts.predict = PXD_PREDICTION_NONE;
+	replay[ZSTD] = pxd_replay_new(&s);
+	s.opts.compress = PXD_COMPRESS_AUTO;
+	s.opts.predict = PXD_PREDICTION_AUTO;
+	replay[AUTO] = pxd_replay_new(&s);
+	if (!replay[ZSTD] || !replay[AUTO])
 		exit(2);
-	s->begin();
-	for (int step = 0; step < s->steps; step++) {
-		s->step(in[step % KEPT]);
-		if (ended)
-			break;
-		one(c, f, s, step, &r);
-	}
-	printf("%-30s %6zu bytes  zstd %6.2f  predicted %6.2f (%4.2f times)  pack %5.0f MB/s  unpack %5.0f "
-	       "MB/s ",
-		s->name, s->len, (double)r.plain / (double)r.codec, (double)r.plain / (double)r.predicted,
-		(double)r.codec / (double)r.predicted, (double)r.plain / r.pack / 1e6,
-		(double)r.plain / r.unpack / 1e6);
-	for (int k = 0; k <= PXD_PREDICT_KINDS; k++)
-		if (r.count[k])
-			printf(" %s %zu",
-				k < PXD_PREDICT_KINDS ? pxd_predict_kind_name((enum pxd_predict_kind)k)
-						      : "none",
-				r.count[k]);
-	printf("\n");
-	pxd_forecast_free(f);
 }
 
-static struct series own;
-
-static void own_step(uint8_t *to)
+static void take(const char *name, const struct px_frame *f, const uint8_t *payload)
 {
-	ended = fread(to, 1, own.len, recording) != own.len;
-}
+	for (int i = 0; i < WAYS; i++) {
+		int rc = pxd_replay_take(replay[i], f, payload);
 
-static void measure_file(struct pxd_codec *c, char **arg)
-{
-	own = (struct series){ arg[0], (unsigned)atoi(arg[1]), (size_t)atol(arg[2]), 1 << 20, nothing,
-		own_step };
-	recording = fopen(arg[0], "rb");
-	if (!recording || own.len < 64 || own.len > SERIES_MOST) {
-		fprintf(stderr, "predict: %s: no such file, or no length from 64 to %d\n", arg[0],
-			SERIES_MOST);
+		if (rc == 0)
+			continue;
+		fprintf(stderr, "predict: %s, message %u: %s\n", name, f->msg,
+			rc == PX_EPROTO ? "it does not come back" : px_strerror(rc));
 		exit(1);
 	}
-	ended = false;
-	measure(c, &own);
-	fclose(recording);
+}
+
+static void print(const char *name)
+{
+	const struct pxd_replay_result *z = pxd_replay_result(replay[ZSTD]),
+				       *r = pxd_replay_result(replay[AUTO]);
+	uint64_t others = r->segments;
+
+	printf("%-28s %6.2f MB  zstd %6.2f  auto %6.2f (%4.2f times)  pack %5.0f MB/s  unpack %5.0f MB/s ",
+		name, (double)r->plain / 1e6, (double)z->plain / (double)z->coded,
+		(double)r->plain / (double)r->coded, (double)z->coded / (double)r->coded,
+		(double)r->plain / r->pack / 1e6, r->unpack > 0 ? (double)r->plain / r->unpack / 1e6 : 0);
+	for (int k = 0; k < PXD_PREDICT_KINDS; k++) {
+		if (r->count.predicted[k].segments)
+			printf(" %s %llu", pxd_predict_kind_name((enum pxd_predict_kind)k),
+				(unsigned long long)r->count.predicted[k].segments);
+		others -= r->count.predicted[k].segments;
+	}
+	if (others)
+		printf(" none %llu", (unsigned long long)others);
+	printf("\n");
+	for (int i = 0; i < WAYS; i++)
+		pxd_replay_free(replay[i]);
+}
+
+static void measure_series(const struct series *s)
+{
+	static uint8_t message[SERIES_MOST];
+	struct px_frame f = {
+		.type = PX_F_SEG, .elem = (uint8_t)s->elem, .total = s->len, .body = s->len, .seg = PX_SEG_MIN
+	};
+
+	begin(false);
+	s->begin();
+	for (; f.msg < (uint32_t)s->steps; f.msg++) {
+		s->step(message);
+		take(s->name, &f, message);
+	}
+	print(s->name);
+}
+
+/* The name of the folder of the file, which says what is in it. */
+static const char *folder(char *path)
+{
+	char *slash = strrchr(path, '/'), *before;
+
+	if (!slash)
+		return path;
+	*slash = '\0';
+	before = strrchr(path, '/');
+	return before ? before + 1 : path;
+}
+
+static void measure_file(char *path)
+{
+	static uint8_t payload[PX_SEG_MAX];
+	struct pxd_recording_head h;
+	char why[300];
+	FILE *file = pxd_recording_open(path, &h, why, sizeof why);
+	struct px_frame f;
+	uint64_t at;
+	int rc;
+
+	if (!file) {
+		fprintf(stderr, "predict: %s\n", why);
+		exit(1);
+	}
+	begin(h.big);
+	while ((rc = pxd_recording_next(file, &f, &at, payload)) > 0)
+		take(path, &f, payload);
+	fclose(file);
+	if (rc < 0)
+		fprintf(stderr, "predict: %s: a record is damaged\n", path);
+	if (rc < 0 || pxd_replay_result(replay[AUTO])->segments == 0)
+		exit(1);
+	print(folder(path));
 }
 
 int main(int argc, char **argv)
 {
-	struct pxd_codec *c = pxd_codec_new();
-
-	if (!c || (argc - 1) % 3 != 0)
-		return 2;
-	for (int i = 1; i + 2 < argc; i += 3)
-		measure_file(c, argv + i);
+	for (int i = 1; i < argc; i++)
+		measure_file(argv[i]);
 	for (size_t k = 0; argc == 1 && k < SERIES; k++)
-		measure(c, &series[k]);
-	pxd_codec_free(c);
+		measure_series(&series[k]);
 	return 0;
 }
