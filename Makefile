@@ -11,7 +11,7 @@
 #   make bench-scale     memory and constructors of worlds of up to 64 sites with 16,384 ranks each, on the real code without processes
 #   make bench-codec     ratio and speed of the codecs on kinds of data, and of prediction on what iterative programs send,
 #                        simulated ones and recordings of real ones (pacxrun --record)
-#   make bench-predict  time of whole exchanges over an emulated 10 Mbit/s and 35 ms, without and with compression
+#   make bench-predict   time of whole exchanges over an emulated 10 Mbit/s and 35 ms, and 1 Gbit/s, without and with compression; PART=melt: of one kind
 #   make lint            clang-format, clang-tidy, cppcheck, floors, documents against code, man pages
 #   make fuzz T=frame SECS=60   one fuzz target (frame hello world preamble parser hostfile codec predict via probing tls link) under clang's
 #                        sanitizers, for so long, or with RUNS=10000000 so many inputs
@@ -302,8 +302,7 @@ bench-codec: all $(B)/bench/codec $(B)/bench/predict $(B)/$(V1)/bench/fields
 	@files=$$(tests/bench/recordings.py --build $(B) --fields $(B)/$(V1)/bench/fields $(RECORDINGS)) && $(B)/bench/predict $$files
 
 bench-predict: all $(B)/$(V1)/bench/carry
-	@for s in 0 1 2 3 5 8 9; do for c in none auto; do printf '%s ' "$$c:"; $(B)/bin/pacxrun -n 1+1 --mpi $(V1)+$(V1) \
-		--link "emulate: {latency: 17.5ms, rate: 1.25MB/s}, compress: $$c, streams: 1" -- $(B)/$(V1)/bench/carry $$s; done; done
+	@tests/bench/thin.py --build $(B) --carry $(B)/$(V1)/bench/carry --part "$(PART)"
 
 # The links with small segments: three times as many inputs a second.
 FUZZ_link = -DPX_SEG_MIN=65536u -DPX_SEG_MAX=131072u -fsanitize-coverage-ignorelist=tests/fuzz/link.loops

@@ -15,10 +15,10 @@
 
 #include "codec.h"
 #include "forecast.h"
+#include "hint.h"
 #include "hostfile.h"
 
-#define PXD_PACK_MIN                                                                                         \
-	1024 /* shorter segments are not worth the handing over to a worker: neither predicted nor compressed */
+#define PXD_PACK_MIN PX_HINT_MIN /* segments that are shorter are left alone */
 
 /* Prediction is for wires so slow that nothing it does can hold them up: one core predicts and compresses several times as much. */
 #define PXD_THIN 25e6 /* bytes/s */

@@ -13,14 +13,17 @@
 #include "residual.h"
 #include "weigh.h"
 
-#define SLOTS      512   /* flows remembered: a power of two */
-#define BLOCKS     4     /* looked at, of a segment */
-#define BLOCK      256   /* numbers of each */
-#define WARM       18    /* of those at its beginning, which have no neighbours yet, are not counted */
-#define SAMPLE     16384 /* bytes that are compressed */
+#define SLOTS  512 /* flows remembered: a power of two */
+#define BLOCKS 4   /* looked at, of a segment */
+#define BLOCK  256 /* numbers of each */
+#define WARM                                                                                                 \
+	18 /* of those at its beginning, which have no neighbours yet, are not counted; more with a longer stride */
+#define STRIDES    8     /* a segment has at least so many times what its datatype repeats, if that counts */
+#define SAMPLE     16384 /* bytes that are compressed; more than a block */
 #define FEWER_BITS 0.97  /* another predictor needs to be that much better than the one in use */
 #define BETTER     0.95  /* the same of any predictor against none */
 #define WORSE      1.15  /* a prediction that is so much worse than before is looked at again */
+#define PERIODS    4     /* the longest one looked for */
 #define WAIT_MAX   32    /* segments between looks */
 #define WEIGHT     0.3   /* of a new ratio */
 
@@ -28,7 +31,7 @@ static const uint8_t strides[] = { 1, 2, 3, 4, 6 };
 
 struct choice {
 	bool known;
-	uint8_t how, stride; /* how = 0: better without */
+	uint8_t how, stride, period; /* how = 0: better without */
 	int nrefs;
 	struct pxd_outlook outlook;
 };
@@ -72,24 +75,44 @@ static struct slot *slot_of(struct pxd_forecast *f, uint64_t flow)
 	return t;
 }
 
-/* How many references there are at equal distances. */
-static int spaced(const struct pxd_scene *s)
+/* The first reference that came a multiple of `period` messages before. */
+static int first_of(const struct pxd_scene *s, int period)
 {
-	int n = s->nrefs > 0 ? (s->nrefs - 1) / s->back + 1 : 0;
+	return (period - s->back % period) % period;
+}
 
-	return n < PXD_PREDICT_SPACED ? n : PXD_PREDICT_SPACED;
+/* How many references there are at equal distances, multiples of `period`. */
+static int spaced(const struct pxd_scene *s, int period)
+{
+	int each = s->back + first_of(s, period), n = 0;
+
+	while (n < PXD_PREDICT_SPACED && (n + 1) * each - s->back < s->nrefs)
+		n++;
+	return n;
 }
 
 /* By the number of references, whether the first one is that of the message before, and if not, how many are at equal distances. */
 static struct choice *choice_of(struct slot *t, const struct pxd_scene *s)
 {
-	return &t->best[s->nrefs][s->back > 1 ? spaced(s) : 0];
+	return &t->best[s->nrefs][s->back > 1 ? spaced(s, 1) : 0];
 }
 
 void pxd_scene_refs(const struct pxd_scene *s, const struct pxd_predictor *p, int *out)
 {
+	int period = p->period > 1 ? p->period : 1, first = first_of(s, period);
+
 	for (int i = 0; i < p->nrefs; i++)
-		out[i] = p->how & PXD_PREDICT_WEIGHTED ? i : i * s->back;
+		out[i] = p->how & PXD_PREDICT_WEIGHTED ? first + i * period
+						       : (i + 1) * (s->back + first) - s->back;
+}
+
+/* Are all references of p at hand? Others came before, at other distances, when it was chosen. */
+static bool at_hand(const struct pxd_scene *s, const struct pxd_predictor *p)
+{
+	int which[PXD_PREDICT_REFS];
+
+	pxd_scene_refs(s, p, which);
+	return p->nrefs == 0 || which[p->nrefs - 1] < s->nrefs;
 }
 
 static void refs_at(const struct pxd_scene *s, const struct pxd_predictor *p, size_t at, const uint8_t **ref)
@@ -101,14 +124,26 @@ static void refs_at(const struct pxd_scene *s, const struct pxd_predictor *p, si
 		ref[i] = i < p->nrefs ? s->ref[which[i]] + at : NULL;
 }
 
+/* The stride that the datatype tells, if there is something to be gained by it that the usual ones do not; else 0. */
+static uint8_t stride_told(const struct pxd_scene *s)
+{
+	if (s->stride > UINT8_MAX || s->stride * STRIDES > s->n / pxd_predict_word(s->elem))
+		return 0;
+	for (size_t i = 0; i < sizeof strides; i++)
+		if (s->stride <= strides[i])
+			return 0;
+	return (uint8_t)s->stride;
+}
+
 /* Significant bits that a predictor leaves in the blocks of s. */
 static double bits_left(struct pxd_forecast *f, const struct pxd_scene *s, const struct pxd_predictor *p)
 {
 	unsigned word = pxd_predict_word(s->elem);
-	size_t count = s->n / word, blocks = count > BLOCKS * BLOCK ? BLOCKS : 1, each = BLOCK;
+	size_t warm = stride_told(s) * 3u > WARM ? stride_told(s) * 3u : WARM, each = BLOCK + warm - WARM;
+	size_t count = s->n / word, blocks = count > BLOCKS * each ? BLOCKS : 1;
 	double bits = 0;
 
-	if (blocks == 1 && count < BLOCK)
+	if (blocks == 1 && count < each)
 		each = count;
 	for (size_t b = 0; b < blocks; b++) {
 		size_t at = (count - each) / blocks * b * word;
@@ -116,7 +151,7 @@ static double bits_left(struct pxd_forecast *f, const struct pxd_scene *s, const
 
 		refs_at(s, p, at, ref);
 		pxd_predict_apply(p, word, s->in + at, ref, each * word, f->out);
-		bits += (double)pxd_predict_bits(word, f->out, each * word, each > 2 * WARM ? WARM : 0);
+		bits += (double)pxd_predict_bits(word, f->out, each * word, each > 2 * warm ? warm : 0);
 	}
 	return bits;
 }
@@ -185,6 +220,35 @@ static void race_weighted(struct race *r, uint8_t stride)
 	}
 }
 
+/* From every second message, or third, or fourth: programs send the parts of a step alike, such as a transposition there and one back. */
+static void race_period(struct race *r, uint8_t period, uint8_t stride)
+{
+	int all = (r->s->nrefs - first_of(r->s, period) + period - 1) / period;
+	struct pxd_predictor p = {
+		.how = r->base | PXD_PREDICT_WEIGHTED | 1, .period = period, .nrefs = all
+	};
+
+	for (uint8_t time = 1; time <= spaced(r->s, period); time++)
+		for (uint8_t k = 0; k <= 1; k++)
+			try_one(r, &(struct pxd_predictor){
+					   .how = (uint8_t)(time | k * PXD_PREDICT_SPACE_1) | r->base,
+					   .stride = k ? stride : 0,
+					   .period = period,
+					   .nrefs = time });
+	if (all < 2 || !(r->base & PXD_PREDICT_FLOAT))
+		return;
+	weigh(r->s, &p);
+	try_one(r, &p);
+}
+
+/* With neighbours at that distance. */
+static void race_space(struct race *r, uint8_t stride)
+{
+	for (uint8_t k = 1; k <= 3; k++)
+		try_one(r, &(struct pxd_predictor){
+				   .how = (uint8_t)(k * PXD_PREDICT_SPACE_1) | r->base, .stride = stride });
+}
+
 /* The best predictor of s. */
 static void race_run(struct race *r)
 {
@@ -193,12 +257,11 @@ static void race_run(struct race *r)
 	image = image_of(r);
 	r->base = big | image;
 	for (size_t i = 0; i < sizeof strides; i++)
-		for (uint8_t k = 1; k <= 3; k++)
-			try_one(r,
-				&(struct pxd_predictor){ .how = (uint8_t)(k * PXD_PREDICT_SPACE_1) | r->base,
-					.stride = strides[i] });
+		race_space(r, strides[i]);
+	if (stride_told(r->s) > 0)
+		race_space(r, stride_told(r->s));
 	space_stride = r->best.stride;
-	for (uint8_t time = 1; time <= spaced(r->s); time++)
+	for (uint8_t time = 1; time <= spaced(r->s, 1); time++)
 		for (uint8_t k = 0; k <= 3; k++)
 			try_one(r, &(struct pxd_predictor){
 					   .how = (uint8_t)(time | k * PXD_PREDICT_SPACE_1) | r->base,
@@ -208,6 +271,8 @@ static void race_run(struct race *r)
 		try_one(r, &(struct pxd_predictor){ .how = PXD_PREDICT_XOR | 1 | big, .nrefs = 1 });
 	if (image)
 		race_weighted(r, space_stride);
+	for (uint8_t period = 2; period <= PERIODS; period++)
+		race_period(r, period, space_stride);
 }
 
 /* What the codecs make of a sample of s, predicted or (how = 0) plain. */
@@ -237,12 +302,19 @@ static double better_of(const struct pxd_outlook *o)
 	return o->zstd < o->residual ? o->zstd : o->residual;
 }
 
+static struct pxd_predictor predictor_of(const struct choice *c)
+{
+	return (struct pxd_predictor){
+		.how = c->how, .stride = c->stride, .period = c->period, .nrefs = c->nrefs
+	};
+}
+
 /* Is what has been in use so far as good as the winner of the race, or nearly? Then it stays. */
 static void keep_old(struct race *r, const struct choice *old)
 {
-	struct pxd_predictor p = { .how = old->how, .stride = old->stride, .nrefs = old->nrefs };
+	struct pxd_predictor p = predictor_of(old);
 
-	if (!old->known || old->how == 0)
+	if (!old->known || old->how == 0 || !at_hand(r->s, &p))
 		return;
 	if (p.how & PXD_PREDICT_WEIGHTED)
 		weigh(r->s, &p);
@@ -265,8 +337,10 @@ static void look(struct pxd_forecast *f, struct pxd_codec *c, const struct pxd_s
 	now->how = better_of(&with) < plain.zstd * (old.known && old.how ? 1 : BETTER) ? r.best.how : 0;
 	now->stride = now->how ? r.best.stride : 0;
 	now->nrefs = now->how ? r.best.nrefs : 0;
+	now->period = now->how ? r.best.period : 0;
 	now->outlook = now->how ? with : plain;
-	if (old.known && (old.how != now->how || old.stride != now->stride || old.nrefs != now->nrefs))
+	if (old.known && (old.how != now->how || old.stride != now->stride || old.nrefs != now->nrefs ||
+				 old.period != now->period))
 		t->wait_next = 1;
 	t->wait = t->wait_next;
 	t->wait_next = t->wait_next < WAIT_MAX ? 2 * t->wait_next : WAIT_MAX;
@@ -278,11 +352,13 @@ bool pxd_forecast_choose(struct pxd_forecast *f, struct pxd_codec *c, const stru
 	struct slot *t = slot_of(f, s->flow);
 	struct choice *best = choice_of(t, s);
 
-	if (t->wait == 0 || !best->known)
-		look(f, c, s, t);
-	else
+	*p = predictor_of(best);
+	if (t->wait > 0 && best->known && at_hand(s, p)) {
 		t->wait--;
-	*p = (struct pxd_predictor){ .how = best->how, .stride = best->stride, .nrefs = best->nrefs };
+	} else {
+		look(f, c, s, t);
+		*p = predictor_of(best);
+	}
 	*o = best->outlook;
 	return best->how != 0;
 }

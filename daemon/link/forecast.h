@@ -19,10 +19,12 @@ struct pxd_scene {
 	size_t n;
 	unsigned elem;
 	bool big;                             /* its numbers are big endian */
+	unsigned stride;                      /* that the datatype tells, at most 255; 0 = none */
 	int nrefs, back;                      /* the first one came so many messages before */
 	const uint8_t *ref[PXD_PREDICT_REFS]; /* n bytes each, the newest first */
 };
-/* pxd_scene_refs: which of s->ref a predictor takes, at out[0 .. p->nrefs): with weights all, else those at equal distances. */
+/* pxd_scene_refs: which of s->ref a predictor takes, at out[0 .. p->nrefs), of those that came a multiple of its period before: with
+ * weights all, else those at equal distances. */
 void pxd_scene_refs(const struct pxd_scene *s, const struct pxd_predictor *p, int *out);
 
 /* To how much of its length a predicted segment will shrink or so. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "err.h"
+#include "hint.h"
 
 #define PART         4 /* of `buffer:` for what is remembered, of the site that has less */
 #define AUTO_STREAMS 8 /* with `streams: auto`, those behind the first of which have a share */
@@ -64,19 +65,25 @@ static uint64_t mix(uint64_t h, uint64_t v)
 	return h ^ h >> 29;
 }
 
+/* What tells apart the flows of two ranks in a context. The operations of a collective program are numbered, and alike. */
+static int32_t tag_of(const struct px_frame *f)
+{
+	return f->flags & PX_FF_COLL ? f->tag & ((1 << PX_COLL_STEP_BITS) - 1) : f->tag;
+}
+
 uint64_t pxd_history_name(const struct px_frame *f)
 {
 	uint64_t h = mix(1, (uint64_t)f->src << 32 | f->dst);
 
 	h = mix(h, f->ctx);
-	h = mix(h, (uint64_t)(uint32_t)f->tag << 32 | f->seg);
+	h = mix(h, (uint64_t)(uint32_t)tag_of(f) << 32 | f->seg);
 	h = mix(h, f->total);
 	return mix(h, f->offset);
 }
 
 static bool same(const struct pxd_flow *w, const struct px_frame *f)
 {
-	return w->src == f->src && w->dst == f->dst && w->ctx == f->ctx && w->tag == f->tag &&
+	return w->src == f->src && w->dst == f->dst && w->ctx == f->ctx && w->tag == tag_of(f) &&
 	       w->seg == f->seg && w->total == f->total && w->offset == f->offset;
 }
 
@@ -105,7 +112,7 @@ static struct pxd_flow *flow_make(struct pxd_history *h, const struct px_frame *
 	w->src = f->src;
 	w->dst = f->dst;
 	w->seg = f->seg;
-	w->tag = f->tag;
+	w->tag = tag_of(f);
 	px_list_init(&w->kept);
 	w->next = px_map_get(h->flows, w->hash);
 	if (px_map_put(h->flows, w->hash, w) < 0) {

@@ -258,6 +258,7 @@ static void choose_predicted(struct job *j)
 		.in = j->in->data,
 		.n = j->in->len,
 		.elem = j->f.elem,
+		.stride = j->hint.row,
 		.big = l->d->hello.repr.big_endian,
 		.nrefs = j->refs.n,
 		.back = j->refs.back };

@@ -32,6 +32,7 @@ enum {
 struct pxd_predictor {
 	uint8_t how;    /* PXD_PREDICT_..., 0 = none */
 	uint8_t stride; /* elements from one neighbour to the next; 0 without space */
+	uint8_t period; /* the writer's own: references are every so manieth message; 0 and 1 = each */
 	uint32_t sum;   /* CRC32C of the plain segment */
 	int nrefs;
 	uint32_t ref[PXD_PREDICT_REFS];     /* message numbers; 0 where there is no reference */

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/err.h"
+#include "hint.h"
 #include "history.h"
 #include "seg_code.h"
 
@@ -110,6 +111,7 @@ static double *arrival(struct pxd_replay *r, const struct px_frame *f)
 /* A segment on its way, as in pack.c. */
 struct item {
 	const struct px_frame *f;
+	struct px_hint hint;
 	struct pxd_seg *seg;
 	struct pxd_choice ch;
 	struct pxd_predictor pred;
@@ -138,6 +140,7 @@ static void choose(struct pxd_replay *r, struct item *x, size_t queued)
 			.in = x->seg->data,
 			.n = x->seg->len,
 			.elem = x->f->elem,
+			.stride = x->hint.row,
 			.big = r->setup.big };
 		x->scene.nrefs = pxd_history_refs(&r->history, x->f, r->nacked, ref, &x->scene.back);
 		for (int i = 0; i < x->scene.nrefs; i++)
@@ -231,6 +234,7 @@ int pxd_replay_take(struct pxd_replay *r, const struct px_frame *f, const uint8_
 
 	if (g.seg == 0)
 		g.seg = PX_SEG_MIN; /* as if it were a segment, which it will be if it is compressed */
+	px_hint_get(f->seq, &x.hint);
 	g.seq = r->result.segments + 1;
 	arrived = arrival(r, &g);
 	x.seg = pxd_seg_take(&r->segs, (uint32_t)g.body);

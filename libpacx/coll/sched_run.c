@@ -5,6 +5,7 @@
 #include "bind.h"
 #include "channel.h"
 #include "comm_find.h"
+#include "hint.h"
 #include "lock.h"
 #include "native.h"
 #include "p2p.h"
@@ -39,11 +40,9 @@ int px_internal_recv(struct px_comm *c, void *buf, int bytes, int src, int tag)
 }
 
 /* Tags: the number of the operation, and below it that of the message or native step. */
-#define SUB_BITS 11
-
 static int tag_of(const struct px_sched *s, const struct px_step *st)
 {
-	return (int)((s->seq & 0xfffff) << SUB_BITS | (uint32_t)st->sub);
+	return (int)((s->seq & 0xfffff) << PX_COLL_STEP_BITS | (uint32_t)st->sub);
 }
 
 static int send_start(struct px_sched *s, struct px_step *st)

@@ -170,8 +170,8 @@ static int type_look(MPI_Datatype t, struct px_type *p)
 	if (rc == MPI_SUCCESS)
 		p->elem = (uint8_t)element_size(t, 0, &p->floating);
 	p->floating = p->floating && (p->elem == 4 || p->elem == 8);
-	if (p->floating)
-		px_shape_look(t, &p->shape);
+	if (p->elem == 4 || p->elem == 8)
+		px_shape_look(t, (uint64_t)p->size / p->elem, &p->shape);
 	return rc;
 }
 

@@ -23,7 +23,7 @@ struct px_type {
 	uint8_t elem;  /* size of its basic elements if all are alike (1 .. 16), else 0; for compression */
 	bool floating; /* they are all floats, or all doubles */
 	bool contig;   /* n elements are n * size bytes from the buffer address on, in type map order */
-	struct px_shape shape;  /* if floating */
+	struct px_shape shape;  /* if elem is 4 or 8 */
 	struct px_typemap *map; /* typemap.h; NULL: nobody has asked yet */
 };
 

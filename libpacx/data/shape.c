@@ -1,7 +1,7 @@
 /* shape.c: see shape.h.
  *
  * Design. From the outside in: each constructor that repeats something regularly adds dimensions, those inside it are the faster ones.
- * Of others (indexed, struct ...) nothing is known but the size of the whole.
+ * Of others (indexed, struct ...) nothing is known but the size of the whole: the members of a structure, again and again.
  */
 #include "shape.h"
 
@@ -82,11 +82,13 @@ static bool look(MPI_Datatype t, int depth, struct px_shape *s)
 	return known;
 }
 
-void px_shape_look(MPI_Datatype t, struct px_shape *s)
+void px_shape_look(MPI_Datatype t, uint64_t numbers, struct px_shape *s)
 {
 	s->ndims = 0;
-	if (!look(t, 0, s))
-		s->ndims = -1;
+	if (look(t, 0, s))
+		return;
+	s->ndims = 0;
+	add(s, numbers);
 }
 
 void px_shape_rows(const struct px_shape *s, uint64_t count, uint16_t *row, uint16_t *plane)
@@ -94,7 +96,7 @@ void px_shape_rows(const struct px_shape *s, uint64_t count, uint16_t *row, uint
 	struct px_shape all = *s;
 
 	*row = *plane = 0;
-	if (all.ndims < 1) /* numbers, one after the other, or nobody knows */
+	if (all.ndims < 1) /* numbers, one after the other */
 		return;
 	add(&all, count);
 	if (all.ndims > 1 && all.dim[0] < 1u << 16)

@@ -16,8 +16,8 @@ struct px_shape {
 	uint64_t dim[PX_SHAPE_DIMS];
 };
 
-/* px_shape_look: of one element of t, which consists of basic elements of one size. What no constructor tells is one long row. */
-void px_shape_look(MPI_Datatype t, struct px_shape *s);
+/* px_shape_look: of one element of t, which consists of so many basic elements of one size. What no constructor tells is one row. */
+void px_shape_look(MPI_Datatype t, uint64_t numbers, struct px_shape *s);
 /* px_shape_rows: of `count` elements: numbers in a row and rows in a plane, each below 2^16; 0 where it is not known, or there is only one. */
 void px_shape_rows(const struct px_shape *s, uint64_t count, uint16_t *row, uint16_t *plane);
 

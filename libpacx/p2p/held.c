@@ -93,13 +93,13 @@ static int control_send(enum px_frame_type type, const struct px_req *r, int to)
 	return px_envelope_send(&f, envelope, 0, to, PX_TAG_UP);
 }
 
-/* What its out-daemon may know of a long message of numbers. */
+/* What its out-daemon may know of a message of numbers. */
 static uint64_t hint_of(const struct px_type *t, const struct px_req *r)
 {
 	struct px_hint h = { 0 };
 
 	px_shape_rows(&t->shape, (uint64_t)r->count, &h.row, &h.plane);
-	if (r->c && r->ctx == r->c->ctx)
+	if (t->floating && r->c && r->ctx == r->c->ctx)
 		h.bound = px_hint_bound(r->c->accuracy);
 	return px_hint_put(&h);
 }
@@ -122,11 +122,11 @@ static int frame_make(struct px_frame *f, struct px_req *r)
 	if (f->total > PX_INLINE_MAX) {
 		f->seg = f->total <= 4 * (uint64_t)PX_SEG_MAX ? PX_SEG_MIN : PX_SEG_MAX;
 		f->via = r->via;
-		if (t->floating)
-			f->seq = hint_of(t, r);
 		if (f->total / f->seg >= INT_MAX)
 			return MPI_ERR_COUNT;
 	}
+	if (f->total >= PX_HINT_MIN && (t->elem == 4 || t->elem == 8))
+		f->seq = hint_of(t, r);
 	return px_unlike_any ? px_unlike_tell(r, f) : MPI_SUCCESS;
 }
 

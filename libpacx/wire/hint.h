@@ -1,4 +1,4 @@
-/* hint.h: what a rank tells its out-daemon about the numbers of a long message, in `seq` of the announcement (PROTOCOL.md, section 7). */
+/* hint.h: what a rank tells its out-daemon about the numbers of a message, in `seq` of its envelope (PROTOCOL.md, section 7). */
 #ifndef PX_HINT_H
 #define PX_HINT_H
 
@@ -6,6 +6,12 @@
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
+
+/* Shorter payload is not worth the handing over to a worker: neither predicted nor compressed, and nothing is said of it. */
+#define PX_HINT_MIN 1024
+
+/* The tag of a message of a collective operation: the number of the operation, and in so many lower bits the step, which repeats. */
+#define PX_COLL_STEP_BITS 11
 
 struct px_hint {
 	float bound; /* how far they may move (pacx_set_accuracy): 0 = not at all, below 0 = times the largest */

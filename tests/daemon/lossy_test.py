@@ -10,7 +10,7 @@ import tempfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from sites import BUILD, flavors, run  # noqa: E402
+from sites import BUILD, flavors, programs, run  # noqa: E402
 
 
 def lossy(program, link, count="in", **env):
@@ -18,7 +18,7 @@ def lossy(program, link, count="in", **env):
     have = flavors()
     with tempfile.TemporaryDirectory() as tmp:
         p = subprocess.run([BUILD + "/bin/pacxrun", "-n", "2+2", "--mpi", f"{have[0]}+{have[-1]}", "--link", link, "--stats", tmp + "/s",
-                            "--", BUILD + "/{mpi}/tests/" + program],
+                            "--", program if "/" in program else BUILD + "/{mpi}/tests/" + program],
                            env={**os.environ, **env}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=100, text=True)
         assert p.returncode == 0 and ", 0 failed" in p.stdout, f"status {p.returncode}: {p.stdout}"
         with open(tmp + "/s") as f:
@@ -50,6 +50,42 @@ def a_user_can_ask_by_the_name_of_a_communicator():
         assert lossy("rows", "compress: zstd", PACX_ACCURACY=rule) == [0, 0], rule
 
 
+# 300 messages of 4,000 bytes each way, on a communicator that has a name.
+SHORT = r"""
+#include <math.h>
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+	static double x[500], y[500];
+	int rank, size, wrong = 0;
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	MPI_Comm_set_name(MPI_COMM_WORLD, "short");
+	for (int s = 0; s < 300; s++) {
+		int peer = (rank + size / 2) % size;
+		for (int i = 0; i < 500; i++)
+			x[i] = 300 + s + (i % 97) / 7.0;
+		MPI_Sendrecv(x, 500, MPI_DOUBLE, peer, 1, y, 500, MPI_DOUBLE, peer, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		for (int i = 0; i < 500; i++)
+			wrong += !(fabs(x[i] - y[i]) <= 1e-3);
+	}
+	printf("%d wrong, %d failed\n", wrong, wrong);
+	MPI_Finalize();
+	return wrong != 0;
+}
+"""
+
+
+def short_messages_may_be_lossy_too():
+    with tempfile.TemporaryDirectory() as tmp:
+        programs(tmp, SHORT)
+        got = lossy(tmp + "/prog.{mpi}", "compress: zstd", PACX_ACCURACY="short=1e-3")
+        assert all(2 * 250 * 4000 <= n <= 2 * 300 * 4000 for n in got), got
+        assert lossy(tmp + "/prog.{mpi}", "compress: zstd", PACX_ACCURACY="other=1e-3") == [0, 0]
+
+
 def rows_and_planes_make_it_smaller():
     # As one long row they would be a third of their length.
     given, left = lossy("rows", "compress: zstd", PACX_ACCURACY="rows=1e-3"), lossy("rows", "compress: zstd", "out", PACX_ACCURACY="rows=1e-3")
@@ -60,5 +96,5 @@ if __name__ == "__main__":
     if not flavors():
         sys.exit(77)
     run([(t.__name__, t) for t in (what_is_asked_for_is_counted, nothing_is_lossy_without_compression,
-                                   nothing_is_lossy_that_nobody_asked_for, a_user_can_ask_by_the_name_of_a_communicator,
+                                   nothing_is_lossy_that_nobody_asked_for, a_user_can_ask_by_the_name_of_a_communicator, short_messages_may_be_lossy_too,
                                    rows_and_planes_make_it_smaller)])

@@ -44,9 +44,45 @@ int main(int argc, char **argv)
 """
 
 
-def start(tmp, link, *more, **env):
+# What the datatype tells: rank 0 sends n numbers each of several types, under tags of their own.
+SHAPES = r"""
+#include <mpi.h>
+#include <stdlib.h>
+static int rank;
+static void one(MPI_Datatype t, int count, int tag)
+{
+	static double x[100000];
+	MPI_Type_commit(&t);
+	if (rank == 0)
+		MPI_Send(x, count, t, 1, tag, MPI_COMM_WORLD);
+	if (rank == 1)
+		MPI_Recv(x, count, t, 0, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+int main(int argc, char **argv)
+{
+	int lengths[2] = { 2, 3 };
+	MPI_Aint at[2] = { 0, 32 };
+	MPI_Datatype nine, two[2] = { MPI_DOUBLE, MPI_DOUBLE }, five, whole;
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Type_contiguous(9, MPI_DOUBLE, &nine);
+	MPI_Type_create_struct(2, lengths, at, two, &five);
+	MPI_Type_vector(40, 30, 50, MPI_INT, &whole);
+	one(nine, 4000, 1);
+	one(nine, 50, 2);
+	one(nine, 10, 3);
+	one(five, 60, 4);
+	one(whole, 3, 5);
+	one(MPI_DOUBLE, 500, 6);
+	MPI_Finalize();
+	return 0;
+}
+"""
+
+
+def start(tmp, link, *more, sites="2+2", **env):
     have = flavors()
-    return subprocess.run([BUILD + "/bin/pacxrun", "-n", "2+2", "--mpi", f"{have[0]}+{have[-1]}", "--link", link, *more, "--", tmp + "/prog.{mpi}"],
+    return subprocess.run([BUILD + "/bin/pacxrun", "-n", sites, "--mpi", f"{have[0]}+{have[-1]}", "--link", link, *more, "--", tmp + "/prog.{mpi}"],
                           env={**os.environ, **env}, cwd=tmp, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=100, text=True)
 
 
@@ -61,7 +97,7 @@ def read(path):
         ns, ctx, total, offset, src, dst, tag, msg, seg, n, elem, coll, row, plane, zero = struct.unpack_from("<QQQQIIiIIIBBHHH", data, at)
         assert ns >= before and zero == 0 and coll < 2 and (offset == 0 or offset % seg == 0), (at, ns, offset, seg)
         before = ns
-        records.append((tag, elem, total, offset, src, dst, msg, data[at + 64:at + 64 + n], coll))
+        records.append((tag, elem, total, offset, src, dst, msg, data[at + 64:at + 64 + n], coll, row, plane))
         at += 64 + n
     return names, records
 
@@ -109,6 +145,17 @@ def a_recording_is_bounded_and_not_overwritten():
         assert p.returncode == 2 and "PACX_RECORD_SIZE" in p.stdout, p.stdout
 
 
+def what_the_datatype_tells_is_recorded():
+    with tempfile.TemporaryDirectory() as tmp:
+        programs(tmp, SHAPES)
+        p = start(tmp, "compress: none", "--record", tmp + "/r", sites="1+1")
+        assert p.returncode == 0, p.stdout
+        _, records = read(f"{tmp}/r/left-right.pacxrec")
+        got = {r[0]: (r[1], r[2], r[9], r[10]) for r in records if not r[8] and r[0] < 7}
+        # Two segments, inline, too short for a hint, the members of a structure, 3 planes of 40 rows of 30, nothing to be told.
+        assert got == {1: (8, 288000, 9, 0), 2: (8, 3600, 9, 0), 3: (8, 720, 0, 0), 4: (8, 2400, 5, 0), 5: (4, 14400, 30, 40), 6: (8, 4000, 0, 0)}, got
+
+
 def probe_proposes_from_a_recording():
     with tempfile.TemporaryDirectory() as tmp:
         programs(tmp, SOURCE)
@@ -136,4 +183,5 @@ def probe_proposes_from_a_recording():
 if __name__ == "__main__":
     if not flavors():
         sys.exit(77)
-    run([(t.__name__, t) for t in (what_crosses_is_recorded, a_recording_is_bounded_and_not_overwritten, probe_proposes_from_a_recording)])
+    run([(t.__name__, t) for t in (what_crosses_is_recorded, a_recording_is_bounded_and_not_overwritten, what_the_datatype_tells_is_recorded,
+                                   probe_proposes_from_a_recording)])

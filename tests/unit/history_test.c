@@ -24,6 +24,35 @@ static struct px_frame frame_of(unsigned flow, uint32_t msg, uint64_t seq)
 		.seg = PX_SEG_MIN };
 }
 
+TEST(messages_of_a_step_of_collectives_are_of_one_flow)
+{
+	struct pxd_history h;
+	struct pxd_kept *k, *ref[PXD_PREDICT_REFS];
+	struct px_frame f = frame_of(1, 1, 1);
+	int back;
+
+	REQUIRE(pxd_history_init(&h, SHARE) == 0);
+	f.flags |= PX_FF_COLL;
+	for (int op = 1; op <= 3; op++) {
+		struct pxd_seg *seg = pxd_seg_take(&pool, (uint32_t)f.total);
+
+		f.msg = (uint32_t)op;
+		f.seq = (uint64_t)op;
+		f.tag = op * 2048 + 7;
+		CHECK(pxd_history_keep(&h, &f, seg, &k) == 0 && k);
+		pxd_seg_put(seg);
+	}
+	f.tag = 9 * 2048 + 7;
+	CHECK_INT(pxd_history_refs(&h, &f, 3, ref, &back), 3);
+	CHECK(pxd_history_find(&h, &f, 2, 3) != NULL);
+	f.tag++;
+	CHECK_INT(pxd_history_refs(&h, &f, 3, ref, &back), 0);
+	f.tag--;
+	f.flags = (uint16_t)(f.flags & ~PX_FF_COLL); /* of a message of the program's the whole tag counts */
+	CHECK_INT(pxd_history_refs(&h, &f, 3, ref, &back), 0);
+	pxd_history_fini(&h);
+}
+
 TEST(both_ends_remember_the_same_within_their_share)
 {
 	struct pxd_history writer, reader;

@@ -360,6 +360,72 @@ TEST(a_predictor_takes_what_is_at_hand_only)
 	pxd_codec_free(c);
 }
 
+/* Cells of nine unlike numbers. */
+static void cells(double *x, int n, int t)
+{
+	for (int i = 0; i < n; i++)
+		x[i] = (double)(1 + i % 9 * 37) + 1e-4 * sin(0.02 * i) + t;
+}
+
+TEST(the_stride_that_the_datatype_tells_is_taken)
+{
+	static double x[N];
+
+	for (unsigned told = 0; told <= 9; told += 9) {
+		struct pxd_forecast *f = pxd_forecast_new();
+		struct pxd_codec *c = pxd_codec_new();
+		struct pxd_scene s = {
+			.flow = 5, .in = (uint8_t *)x, .n = sizeof x, .elem = 8, .back = 1, .stride = told
+		};
+		struct pxd_predictor p = { 0 };
+		struct pxd_outlook o;
+		bool with;
+
+		REQUIRE(f && c);
+		cells(x, N, 1);
+		with = pxd_forecast_choose(f, c, &s, &p, &o);
+		CHECK_INT(with && p.stride == 9, told == 9);
+		if (told)
+			CHECK(o.zstd < 0.6 || o.residual < 0.6);
+		pxd_forecast_free(f);
+		pxd_codec_free(c);
+	}
+}
+
+TEST(messages_that_are_sent_in_turn_are_told_apart)
+{
+	static double step[12][N];
+	struct pxd_forecast *f = pxd_forecast_new();
+	struct pxd_codec *c = pxd_codec_new();
+	struct pxd_predictor p = { 0 };
+	struct pxd_outlook o;
+
+	REQUIRE(f && c);
+	for (int t = 0; t < 12; t++) { /* three kinds: x, x^3 and 1/x of a slowly moving x */
+		line(step[t], N, t / 3);
+		for (int i = 0; i < N && t % 3 > 0; i++)
+			step[t][i] = t % 3 == 1 ? step[t][i] * step[t][i] * step[t][i] : 1 / (3 + step[t][i]);
+	}
+	for (int back = 1; back <= 3; back++) {
+		struct pxd_scene s = { .flow = (uint64_t)back,
+			.in = (uint8_t *)step[11],
+			.n = sizeof step[0],
+			.elem = 8,
+			.nrefs = 6,
+			.back = back };
+		int which[PXD_PREDICT_REFS];
+
+		for (int i = 0; i < s.nrefs; i++)
+			s.ref[i] = (uint8_t *)step[11 - back - i];
+		REQUIRE(pxd_forecast_choose(f, c, &s, &p, &o));
+		CHECK_INT(p.period, 3);
+		pxd_scene_refs(&s, &p, which);
+		CHECK_INT(which[0], 3 - back);
+	}
+	pxd_forecast_free(f);
+	pxd_codec_free(c);
+}
+
 TEST(the_forecast_finds_what_the_data_is_like)
 {
 	double ratio;
