@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 #include "base/err.h"
+#include "costs.h"
 #include "pacxctl.h"
 #include "way.h"
 #include "wait.h"
@@ -158,8 +159,13 @@ static void print_rate(double bytes)
 		printf("%.2f MB/s", bytes / 1e6);
 }
 
-/* bandwidth: prints a line for each number of streams; returns the proposed one, 0 = cannot say. */
-static int bandwidth(struct pxd_way *w, uint64_t ns)
+/* What was measured of the slowest links. */
+struct slowest {
+	double latency, rate; /* s, bytes/s; 0 = not yet */
+};
+
+/* bandwidth: prints a line for each number of streams, notes the rate; returns the proposed one, 0 = cannot say. */
+static int bandwidth(struct pxd_way *w, uint64_t ns, struct slowest *slow)
 {
 	struct sender s[STREAMS] = { { .rc = 0 } };
 	double best = 0, got[STEPS] = { 0 };
@@ -191,10 +197,44 @@ static int bandwidth(struct pxd_way *w, uint64_t ns)
 	for (int i = steps - 1; i >= 0 && best > 0; i--)
 		if (got[i] >= ENOUGH * best)
 			proposal = 1 << i;
+	if (best > 0 && (slow->rate == 0 || best < slow->rate))
+		slow->rate = best;
 	return proposal;
 }
 
-static bool way_probe(struct pxd_ctl *c, int self, int peer, int gateway, struct pxd_tls_ctx *tls, bool keyed)
+/* What libpacx would choose over such links, by length (costs.h), and what it would cost. */
+static void print_choices(const struct pxd_hosts *h, const struct slowest *l)
+{
+	static const char *const ops[PX_COST_COUNT] = { "bcast", "reduce", "allreduce" };
+	static const struct {
+		const char *name;
+		double bytes;
+	} sizes[] = { { "1 B", 1 }, { "1 KiB", 1 << 10 }, { "64 KiB", 1 << 16 }, { "1 MiB", 1 << 20 },
+		{ "32 MiB", 1 << 25 } };
+	struct px_cost_links on = { l->latency, l->rate, h->nsites, h->sites[0].ranks,
+		h->sites[0].ngateways };
+
+	for (int i = 1; i < h->nsites; i++) {
+		on.ranks = h->sites[i].ranks < on.ranks ? h->sites[i].ranks : on.ranks;
+		on.gateways = h->sites[i].ngateways < on.gateways ? h->sites[i].ngateways : on.gateways;
+	}
+	printf("collectives over all %d sites, all links as the slowest of these: algorithm (segments), ms\n",
+		on.sites);
+	for (int op = 0; op < PX_COST_COUNT; op++) {
+		printf("  %-10s", ops[op]);
+		for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+			enum px_algorithm how = px_cost_pick((enum px_cost_op)op, &on, 1, sizes[i].bytes);
+
+			printf("%s %s: %s (%d) %.1f", i ? "," : "", sizes[i].name, px_algorithm_name(how),
+				how == PX_ALG_LEADER ? 1 : px_cost_segments(sizes[i].bytes),
+				1e3 * px_cost((enum px_cost_op)op, how, &on, 1, sizes[i].bytes));
+		}
+		putchar('\n');
+	}
+}
+
+static bool way_probe(struct pxd_ctl *c, int self, int peer, int gateway, struct pxd_tls_ctx *tls, bool keyed,
+	struct slowest *slow)
 {
 	const struct pxd_site *a = &c->h->sites[self], *b = &c->h->sites[peer];
 	struct pxd_way w = {
@@ -222,11 +262,13 @@ static bool way_probe(struct pxd_ctl *c, int self, int peer, int gateway, struct
 	pxd_way_close(&w);
 	if (rc < 0)
 		return false;
+	if (median / 2e6 > slow->latency)
+		slow->latency = median / 2e6;
 	if (job) {
 		printf("  a job runs there; its bandwidth is not disturbed by a test\n");
 		return true;
 	}
-	streams = bandwidth(&w, c->o.for_ms ? (uint64_t)c->o.for_ms * 1000000 : UINT64_C(1000000000));
+	streams = bandwidth(&w, c->o.for_ms ? (uint64_t)c->o.for_ms * 1000000 : UINT64_C(1000000000), slow);
 	if (streams == 0)
 		return false;
 	printf("  proposed: {between: [%s, %s], streams: %d, compress: auto}\n", a->name, b->name, streams);
@@ -235,6 +277,7 @@ static bool way_probe(struct pxd_ctl *c, int self, int peer, int gateway, struct
 
 int pxd_ctl_probe(int argc, char **argv)
 {
+	struct slowest slow = { 0, 0 };
 	struct pxd_ctl c;
 	bool all = true;
 	int rc = pxd_ctl_open(&c, argc, argv);
@@ -260,10 +303,12 @@ int pxd_ctl_probe(int argc, char **argv)
 						    !pxd_hosts_dials(c.h, self, peer, self)))
 				continue;
 			for (int g = 0; g < c.h->sites[peer].ngateways; g++)
-				all = way_probe(&c, self, peer, g, tls, keyed) && all;
+				all = way_probe(&c, self, peer, g, tls, keyed, &slow) && all;
 		}
 		pxd_tls_ctx_free(tls);
 	}
+	if (slow.rate > 0)
+		print_choices(c.h, &slow);
 	pxd_ctl_close(&c);
 	return all ? 0 : PXD_CTL_WRONG;
 }

@@ -18,6 +18,11 @@ int px_coll_head(const struct px_comm *c, int part, int root)
 	return px_part_of(c, root) == part ? root : px_leader(c, part);
 }
 
+int px_coll_lane(const struct px_comm *c, int part, int k)
+{
+	return px_member(c, part, k % px_part_count(c, part));
+}
+
 /* The whole to each other site. */
 static void by_leaders(struct px_sched *s, void *buf, MPI_Count count, MPI_Datatype t, int root)
 {
@@ -101,7 +106,7 @@ static int segment(struct px_sched *s, char *at, MPI_Count bytes, int root, bool
 static void by_segments(struct px_sched *s, const struct packing *x, int root, bool pieces)
 {
 	struct px_comm *c = px_sched_comm(s);
-	int head = px_coll_head(c, c->self, root), n = px_model_segments(x->bytes);
+	int head = px_coll_head(c, c->self, root), n = px_cost_segments((double)x->bytes);
 
 	for (int k = 0; k < n; k++) {
 		MPI_Count first = x->bytes * k / n, bytes = x->bytes * (k + 1) / n - first;
@@ -117,6 +122,37 @@ static void by_segments(struct px_sched *s, const struct packing *x, int root, b
 					   .count = bytes,
 					   .type = MPI_BYTE,
 					   .root = px_lrank(c, head) });
+	}
+	px_sched_sub(s, 0);
+	px_sched_round(s);
+}
+
+/* In segments; each goes from another rank of the root's site to another one of each other site in turn. */
+static void by_lanes(struct px_sched *s, const struct packing *x, int root)
+{
+	struct px_comm *c = px_sched_comm(s);
+	int home = px_part_of(c, root), n = px_cost_segments((double)x->bytes);
+
+	for (int k = 0; k < n; k++) {
+		MPI_Count first = x->bytes * k / n, bytes = x->bytes * (k + 1) / n - first;
+		int from = px_coll_lane(c, home, k),
+		    head = c->self == home ? root : px_coll_lane(c, c->self, k), there = -1;
+		char *at = (char *)x->packed + first;
+
+		px_sched_sub(s, k);
+		if (c->self != home && c->rank == head)
+			there = px_sched_recv_all(s, at, bytes, from);
+		px_sched_when(s, there);
+		there = px_sched_native(s, &(struct px_call){ .kind = PX_CALL_BCAST,
+						   .r = at,
+						   .count = bytes,
+						   .type = MPI_BYTE,
+						   .root = px_lrank(c, head) });
+		for (int p = 0; p < c->nparts && c->rank == from; p++)
+			if (p != home) {
+				px_sched_when(s, from == root ? -1 : there);
+				px_sched_send(s, at, bytes, MPI_BYTE, px_coll_lane(c, p, k));
+			}
 	}
 	px_sched_sub(s, 0);
 	px_sched_round(s);
@@ -143,7 +179,10 @@ void px_coll_bcast(struct px_sched *s, void *buf, MPI_Count count, MPI_Datatype 
 	if (x->packed != buf && c->rank == root)
 		px_sched_call(s, pack, x);
 	px_sched_round(s);
-	by_segments(s, x, root, how == PX_ALG_PIECES);
+	if (how == PX_ALG_LANES)
+		by_lanes(s, x, root);
+	else
+		by_segments(s, x, root, how == PX_ALG_PIECES);
 	if (x->packed != buf && c->rank != root)
 		px_sched_call(s, unpack, x);
 	px_sched_round(s);

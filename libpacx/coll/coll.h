@@ -48,4 +48,7 @@ int px_coll_root(struct px_comm *c, int root);
 /* px_coll_head: comm rank of a part's head in an operation rooted at comm rank root: the root itself in its own part, else the leader. */
 int px_coll_head(const struct px_comm *c, int part, int root);
 
+/* px_coll_lane: comm rank of a part's head of segment k, where all take turns. */
+int px_coll_lane(const struct px_comm *c, int part, int k);
+
 #endif

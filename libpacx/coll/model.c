@@ -5,6 +5,7 @@
  */
 #include "model.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,62 +18,19 @@
 #include "unlike.h"
 #include "wait.h"
 
-#define TRAIN        12288
-#define SITES_MAX    64        /* more are not measured, and have links as these: */
-#define LATENCY      0.005     /* s */
-#define RATE         10e6      /* bytes/s */
-#define LOCAL_RATE   1e9       /* bytes/s that a step inside a site takes from the vector */
-#define STEP         50e-6     /* s that one message or local step costs, whatever its length */
-#define SEGMENT      (1 << 20) /* bytes */
-#define SEGMENTS_MAX (PX_SUBS / 2)
+#define TRAIN     12288
+#define SITES_MAX 64    /* more are not measured, and have links as these: */
+#define LATENCY   0.005 /* s */
+#define RATE      10e6  /* bytes/s */
 
-static const char *const algorithms[PX_ALG_COUNT] = { "leader", "segments", "pieces" };
-
-/* Shares of the vector that a link carries in sequence: n sites, k terms of a site (terms.h; 1 in a broadcast). */
-static double whole(int n, int k)
-{
-	(void)n;
-	return k;
-}
-
-static double spread_pieces(int n, int k)
-{
-	(void)k;
-	return 2.0 / (n - 1);
-}
-
-static double folded_pieces(int n, int k)
-{
-	return (k + 1.0) / n;
-}
-
-/* The table: M bytes over links of L seconds and B bytes/s cost latencies * L + share * M / B, local * M / LOCAL_RATE for the steps inside
- * sites that the wide area waits for, and STEP for each message. */
-static const struct row {
-	enum px_coll op;
-	enum px_algorithm how;
-	int latencies;
-	double (*share)(int n, int k);
-	int local;
-} table[] = {
-	{ PX_COLL_BCAST, PX_ALG_LEADER, 1, whole, 2 },
-	{ PX_COLL_BCAST, PX_ALG_SEGMENTS, 1, whole, 1 },
-	{ PX_COLL_BCAST, PX_ALG_PIECES, 2, spread_pieces, 1 },
-	{ PX_COLL_REDUCE, PX_ALG_LEADER, 1, whole, 2 },
-	{ PX_COLL_REDUCE, PX_ALG_SEGMENTS, 1, whole, 1 },
-	{ PX_COLL_REDUCE, PX_ALG_PIECES, 2, folded_pieces, 1 },
-	{ PX_COLL_ALLREDUCE, PX_ALG_LEADER, 1, whole, 3 },
-	{ PX_COLL_ALLREDUCE, PX_ALG_SEGMENTS, 1, whole, 1 },
-	{ PX_COLL_ALLREDUCE, PX_ALG_PIECES, 2, folded_pieces, 1 },
-};
-#define ROWS (int)(sizeof table / sizeof table[0])
-
-/* What the user forces: PACX_COLL_<name>. */
+/* Operations with a choice, and what the user forces: PACX_COLL_<name>. */
 static const struct {
 	enum px_coll op;
+	enum px_cost_op cost;
 	const char *name;
-} forced[] = { { PX_COLL_BCAST, "PACX_COLL_BCAST" }, { PX_COLL_REDUCE, "PACX_COLL_REDUCE" },
-	{ PX_COLL_ALLREDUCE, "PACX_COLL_ALLREDUCE" } };
+} forced[] = { { PX_COLL_BCAST, PX_COST_BCAST, "PACX_COLL_BCAST" },
+	{ PX_COLL_REDUCE, PX_COST_REDUCE, "PACX_COLL_REDUCE" },
+	{ PX_COLL_ALLREDUCE, PX_COST_ALLREDUCE, "PACX_COLL_ALLREDUCE" } };
 #define FORCED (int)(sizeof forced / sizeof forced[0])
 
 /* Agreed on: for each pair of sites, from * sites + to. */
@@ -82,16 +40,10 @@ struct link {
 static struct {
 	bool known;
 	int sites;
+	int gateways;              /* of the site that has fewest */
 	double choice[FORCED + 1]; /* an algorithm + 1, 0 = none; last: associative */
 	struct link *link;         /* NULL: LATENCY, RATE */
 } model;
-
-int px_model_segments(MPI_Count bytes)
-{
-	MPI_Count n = bytes / SEGMENT;
-
-	return n < 1 ? 1 : n > SEGMENTS_MAX ? SEGMENTS_MAX : (int)n;
-}
 
 /* The slowest of the links between the sites of c, looked up once: every collective asks. */
 static struct link links_of(struct px_comm *c)
@@ -120,39 +72,27 @@ static struct link links_of(struct px_comm *c)
 	return all;
 }
 
-static double cost(const struct row *w, struct link l, int n, int terms, double bytes)
-{
-	int segments = w->how == PX_ALG_LEADER ? 1 : px_model_segments((MPI_Count)bytes);
-	int messages = segments * (w->how == PX_ALG_PIECES ? 2 * (n - 1) : 1);
-
-	return w->latencies * l.latency + w->share(n, terms) * bytes / l.rate +
-	       w->local * bytes / LOCAL_RATE + messages * STEP;
-}
-
 enum px_algorithm px_model_pick(struct px_comm *c, enum px_coll op, MPI_Count bytes, int terms)
 {
-	enum px_algorithm best = PX_ALG_LEADER;
-	double least = 0;
+	struct px_cost_links on = { .sites = c->nparts, .ranks = INT_MAX, .gateways = model.gateways };
 	struct link l;
 
 	/* Before the links are known, and where a datatype has as many bytes as its site pleases. */
 	if (!model.known || px_unlike_any)
-		return best;
+		return PX_ALG_LEADER;
 	for (int i = 0; i < FORCED; i++)
 		if (forced[i].op == op && model.choice[i] > 0)
 			return (enum px_algorithm)(model.choice[i] - 1);
 	l = links_of(c);
-	for (int i = 0; i < ROWS; i++) {
-		double this = cost(&table[i], l, c->nparts, terms, (double)bytes);
-
-		if (table[i].op != op || (table[i].how == PX_ALG_SEGMENTS && px_model_segments(bytes) == 1))
-			continue;
-		if (table[i].how == PX_ALG_LEADER || this < least) {
-			best = table[i].how;
-			least = this;
-		}
-	}
-	return best;
+	on.latency = l.latency;
+	on.rate = l.rate;
+	for (int p = 0; p < c->nparts; p++)
+		if (px_part_count(c, p) < on.ranks)
+			on.ranks = px_part_count(c, p);
+	for (int i = 0; i < FORCED; i++)
+		if (forced[i].op == op)
+			return px_cost_pick(forced[i].cost, &on, terms, (double)bytes);
+	return PX_ALG_LEADER;
 }
 
 bool px_model_associative(void)
@@ -263,9 +203,10 @@ static int choice_of(const char *variable)
 	if (!v || !*v)
 		return 0;
 	for (int i = 0; i < PX_ALG_COUNT; i++)
-		if (strcmp(v, algorithms[i]) == 0)
+		if (strcmp(v, px_algorithm_name((enum px_algorithm)i)) == 0)
 			return i + 1;
-	px_log(PX_LOG_ERROR, "%s is \"%s\": the algorithms are leader, segments and pieces", variable, v);
+	px_log(PX_LOG_ERROR, "%s is \"%s\": the algorithms are leader, segments, pieces and lanes", variable,
+		v);
 	return -1;
 }
 
@@ -290,7 +231,7 @@ int px_model_start(void)
 {
 	struct px_comm *c = px_comm_find(px_world_native);
 	int sites = px.world->nsites, links = sites <= SITES_MAX ? sites * sites : 0,
-	    n = FORCED + 1 + 2 * links;
+	    n = FORCED + 2 + 2 * links;
 	double *v = calloc(2 * (size_t)n, sizeof *v), *all = v ? v + n : NULL;
 	struct px_coll_stat keep = px_coll_stat[PX_COLL_COMM];
 	int rc = v ? MPI_SUCCESS : MPI_ERR_NO_MEM;
@@ -305,15 +246,18 @@ int px_model_start(void)
 	}
 	if (v && px.grank == 0)
 		v[FORCED] = switched_on("PACX_ASSOCIATIVE");
+	if (v)
+		v[FORCED + 1] = -px.map.gateways; /* of which the largest is agreed on */
 	if (sites > 1 && rc == MPI_SUCCESS && links > 0)
-		rc = measure(c, (struct link *)(v + FORCED + 1));
+		rc = measure(c, (struct link *)(v + FORCED + 2));
 	if (sites > 1 && rc == MPI_SUCCESS)
 		rc = agree(c, v, all, n);
 	if (sites > 1 && rc == MPI_SUCCESS) {
 		memcpy(model.choice, all, sizeof model.choice);
+		model.gateways = (int)-all[FORCED + 1];
 		model.link = links > 0 ? calloc((size_t)links, sizeof *model.link) : NULL;
 		if (model.link)
-			memcpy(model.link, all + FORCED + 1, (size_t)links * sizeof *model.link);
+			memcpy(model.link, all + FORCED + 2, (size_t)links * sizeof *model.link);
 		model.known = links == 0 || model.link;
 	}
 	free(v);

@@ -2,7 +2,7 @@
  *
  * Design. Each site makes its terms (terms.h), a head of it sends them to whoever wants the result, and those fold them in one order, the same
  * everywhere: so all ranks get the same bits, whatever way the terms took. Long vectors are cut into slices, each of which goes through
- * the steps by itself. Where bandwidth rules, each of n sites folds one n-th of a slice and gives the result to the others:
+ * the steps by itself; the ranks of a site may be their heads in turn. Where bandwidth rules, each of n sites folds one n-th of a slice and gives the result to the others:
  * two latencies, but 2/n of the bytes on a link.
  */
 #include <stdlib.h>
@@ -75,6 +75,7 @@ bool px_coll_by_site(const struct px_comm *c, MPI_Op op)
 
 /* A part of the vector, which goes its way by itself. */
 struct slice {
+	int nth;
 	const void *in;
 	void *out;
 	MPI_Count count;
@@ -88,11 +89,19 @@ struct reduction {
 	MPI_Datatype t;
 	MPI_Aint extent;
 	MPI_Op op;
-	int root; /* -1: all ranks want the result */
-	int head; /* of this site */
-	int n;    /* slices */
+	int root;   /* -1: all ranks want the result */
+	bool lanes; /* the ranks of a site are heads of slices in turn */
+	int n;      /* slices */
 	struct slice *slice;
 };
+
+/* The rank of a site that has its terms of a slice, and sends and takes messages for it. */
+static int head_of(const struct px_comm *c, const struct reduction *d, const struct slice *l, int part)
+{
+	if (d->lanes && !(d->root >= 0 && px_part_of(c, d->root) == part))
+		return px_coll_lane(c, part, l->nth);
+	return px_coll_head(c, part, d->root < 0 ? 0 : d->root);
+}
 
 /* Cut the vector; the first step of each slice: this site's terms to the head. False: s has failed. */
 static bool begin(struct px_sched *s, struct reduction *d, const void *in, void *out, MPI_Count count)
@@ -104,13 +113,15 @@ static bool begin(struct px_sched *s, struct reduction *d, const void *in, void 
 		MPI_Count first = count * k / d->n, end = count * (k + 1) / d->n;
 		struct slice *l = &d->slice[k];
 
+		l->nth = k;
 		l->in = (const char *)in + first * d->extent;
 		l->out = c->rank == d->root || d->root < 0 ? (char *)out + first * d->extent : NULL;
 		l->count = end - first;
 		l->part = px_sched_temp(s, (size_t)d->x->n * sizeof *l->part);
 		px_sched_sub(s, k);
 		if (l->part)
-			l->ready = px_terms_here(s, d->x, l->in, l->count, d->t, d->op, d->head, l->part);
+			l->ready = px_terms_here(s, d->x, l->in, l->count, d->t, d->op,
+				head_of(c, d, l, c->self), d->lanes, l->part);
 	}
 	return px_sched_ok(s);
 }
@@ -144,7 +155,7 @@ static int whole(struct px_sched *s, const struct reduction *d, struct slice *l)
 	if (c->rank != d->root)
 		b = bundle(s, d, l, 0, l->count);
 	for (int q = 0; q < c->nparts && px_sched_ok(s); q++) {
-		int peer = px_coll_head(c, q, d->root < 0 ? 0 : d->root);
+		int peer = head_of(c, d, l, q);
 
 		if (q == c->self)
 			continue;
@@ -175,7 +186,7 @@ static int by_pieces(struct px_sched *s, const struct reduction *d, struct slice
 		if (l->part[i])
 			part[i] = (char *)l->part[i] + first * d->extent;
 	for (int q = 0; q < c->nparts && px_sched_ok(s); q++) {
-		int peer = px_coll_head(c, q, d->root < 0 ? 0 : d->root);
+		int peer = head_of(c, d, l, q);
 		MPI_Count at = piece_start(c, l, q);
 
 		if (q == c->self)
@@ -189,7 +200,7 @@ static int by_pieces(struct px_sched *s, const struct reduction *d, struct slice
 	folded = px_terms_fold(s, d->x, part, mine, count, d->t, d->op, ready);
 	done = px_sched_join(s, done, folded);
 	for (int q = 0; q < c->nparts; q++) {
-		int peer = px_coll_head(c, q, d->root < 0 ? 0 : d->root);
+		int peer = head_of(c, d, l, q);
 		MPI_Count at = piece_start(c, l, q);
 
 		if (q == c->self)
@@ -221,15 +232,16 @@ static void build(struct px_sched *s, enum px_coll as, const void *in, void *out
 	if (!d.x)
 		return;
 	how = px_model_pick(c, as, count * p->size, d.x->most);
-	d.n = how == PX_ALG_LEADER ? 1 : px_model_segments(count * p->size);
-	d.head = px_coll_head(c, c->self, root < 0 ? 0 : root);
+	d.n = how == PX_ALG_LEADER ? 1 : px_cost_segments((double)(count * p->size));
+	d.lanes = how == PX_ALG_LANES;
 	if (!begin(s, &d, in, out, count))
 		return;
 	for (int k = 0; k < d.n && px_sched_ok(s); k++) {
 		struct slice *l = &d.slice[k];
+		int head = head_of(c, &d, l, c->self);
 
 		px_sched_sub(s, k);
-		if (c->rank == d.head)
+		if (c->rank == head)
 			l->ready = how == PX_ALG_PIECES ? by_pieces(s, &d, l) : whole(s, &d, l);
 		if (root >= 0)
 			continue;
@@ -238,7 +250,7 @@ static void build(struct px_sched *s, enum px_coll as, const void *in, void *out
 					   .r = l->out,
 					   .count = l->count,
 					   .type = t,
-					   .root = px_lrank(c, d.head) });
+					   .root = px_lrank(c, head) });
 	}
 	px_sched_sub(s, 0);
 	px_sched_round(s);

@@ -109,7 +109,7 @@ static void reduce_scatter(
 		v[c->nlocal + i] = at;
 		at += v[i];
 	}
-	ready = px_terms_here(s, x, in, b->total, t, op, px_leader(c, c->self), part);
+	ready = px_terms_here(s, x, in, b->total, t, op, px_leader(c, c->self), false, part);
 	if (c->lrank == 0 && px_sched_ok(s))
 		ready = leader(s, b, x, part, t, op, ready, &mine);
 	px_sched_when(s, ready);

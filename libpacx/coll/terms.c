@@ -206,14 +206,78 @@ static int by_tree(struct px_sched *s, const struct px_terms *x, struct apply *w
 	return done;
 }
 
+/* The operands of one term, and how its head combines them. */
+struct halves {
+	void **v; /* [n] */
+	int n;
+	MPI_Count count;
+	MPI_Datatype t;
+	MPI_Op op;
+};
+
+/* v[n - 1] = the value of v[0] to v[n - 1]. */
+static int combine(const struct halves *h, void **v, int n)
+{
+	int half = px_terms_left(n), rc;
+
+	if (n == 1)
+		return MPI_SUCCESS;
+	rc = combine(h, v, half);
+	if (rc == MPI_SUCCESS)
+		rc = combine(h, v + half, n - half);
+	return rc == MPI_SUCCESS ? px_coll_apply(v[half - 1], v[n - 1], h->count, h->t, h->op) : rc;
+}
+
+static int combine_all(struct px_sched *s, void *arg)
+{
+	const struct halves *h = arg;
+
+	(void)s;
+	return combine(h, h->v, h->n);
+}
+
+/* Every operand to the head. */
+static int by_head(struct px_sched *s, const struct px_terms *x, struct apply *what, int head, void **part)
+{
+	const struct px_comm *c = px_sched_comm(s);
+	int done = -1;
+
+	if (c->rank != head)
+		return px_sched_send(s, what->in, what->count, what->t, head);
+	what->copy = true;
+	for (int k = x->first[c->self]; k < x->first[c->self + 1]; k++) {
+		struct px_term m = x->term[x->of[k]];
+		struct halves *h = px_sched_temp(s, sizeof *h);
+		int there = -1;
+
+		if (!h)
+			break;
+		*h = (struct halves){ px_sched_temp(s, (size_t)m.n * sizeof *h->v), m.n, what->count, what->t,
+			what->op };
+		for (int i = 0; i < m.n && px_sched_ok(s); i++) {
+			h->v[i] = what->inout = px_sched_temp_typed(s, what->count, what->t);
+			there = px_sched_join(s, there,
+				m.lo + i == head ? add_apply(s, what, -1, -1)
+						 : px_sched_recv(s, h->v[i], what->count, what->t, m.lo + i));
+		}
+		if (!px_sched_ok(s))
+			break;
+		part[x->of[k]] = h->v[m.n - 1];
+		px_sched_when(s, there);
+		done = px_sched_join(s, done, px_sched_call(s, combine_all, h));
+	}
+	return done;
+}
+
 int px_terms_here(struct px_sched *s, const struct px_terms *x, const void *in, MPI_Count count,
-	MPI_Datatype t, MPI_Op op, int head, void **part)
+	MPI_Datatype t, MPI_Op op, int head, bool alone, void **part)
 {
 	struct px_comm *c = px_sched_comm(s);
 	void *mine = NULL;
 
 	if (!x->by_site)
-		return by_tree(s, x, &(struct apply){ in, NULL, count, t, op, false }, head, part);
+		return (alone ? by_head : by_tree)(
+			s, x, &(struct apply){ in, NULL, count, t, op, false }, head, part);
 	if (c->rank == head)
 		part[c->self] = mine = px_sched_temp_typed(s, count, t);
 	return px_sched_native(s, &(struct px_call){ .kind = PX_CALL_REDUCE,

@@ -46,9 +46,10 @@ static inline int px_terms_left(int n)
 }
 
 /* px_terms_here: steps that compute this site's terms of count elements and bring them to its head: there part[i] is set for them, to memory that may be
- * overwritten. Nothing is waited for. Returns the step after which they are there, or (elsewhere) after which `in` may be overwritten. */
+ * overwritten. alone: the head does all the work, which others do for other parts of a vector. Nothing is waited for. Returns the step after which
+ * they are there, or (elsewhere) after which `in` may be overwritten. */
 int px_terms_here(struct px_sched *s, const struct px_terms *x, const void *in, MPI_Count count,
-	MPI_Datatype t, MPI_Op op, int head, void **part);
+	MPI_Datatype t, MPI_Op op, int head, bool alone, void **part);
 
 /* Elements of a vector. */
 struct px_range {

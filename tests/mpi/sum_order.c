@@ -71,7 +71,7 @@ static int wrong(const double *x, int len, int first, int n)
 static void follow_the_tree(MPI_Comm comm, int len, int root)
 {
 	double *x = malloc((size_t)len * sizeof *x), *y = malloc((size_t)len * sizeof *y);
-	int r, n, bad = 0, first = 0, *count;
+	int r, n, bad = 0, first = 0, few = len < 20000 ? len : 20000, *count;
 
 	MPI_Comm_rank(comm, &r);
 	MPI_Comm_size(comm, &n);
@@ -86,13 +86,13 @@ static void follow_the_tree(MPI_Comm comm, int len, int root)
 	}
 	MPI_Reduce_scatter(x, y, count, MPI_DOUBLE, MPI_SUM, comm);
 	CHECK_EQ(wrong(y, count[r], first, n), 0);
-	MPI_Exscan(x, y, len, MPI_DOUBLE, MPI_SUM, comm);
-	for (int i = 0; i < len && r > 0; i++)
+	MPI_Exscan(x, y, few, MPI_DOUBLE, MPI_SUM, comm);
+	for (int i = 0; i < few && r > 0; i++)
 		bad += y[i] != before(n, r, i);
 	CHECK_EQ(bad, 0);
-	memcpy(y, x, (size_t)len * sizeof *y);
-	MPI_Scan(MPI_IN_PLACE, y, len, MPI_DOUBLE, MPI_SUM, comm);
-	for (int i = 0; i < len; i++)
+	memcpy(y, x, (size_t)few * sizeof *y);
+	MPI_Scan(MPI_IN_PLACE, y, few, MPI_DOUBLE, MPI_SUM, comm);
+	for (int i = 0; i < few; i++)
 		bad += y[i] != (r > 0 ? before(n, r, i) + x[i] : x[i]);
 	CHECK_EQ(bad, 0);
 	free(x);
@@ -127,7 +127,8 @@ int main(int argc, char **argv)
 		if (as_tree) {
 			CHECK_EQ(wrong(y, len, 0, n), 0);
 			follow_the_tree(MPI_COMM_WORLD, len, k % n);
-			follow_the_tree(mixed, len, (k + 1) % n);
+			if (len <= 1000)
+				follow_the_tree(mixed, len, (k + 1) % n);
 		}
 		all = chk_mix(all, mine);
 		free(x);

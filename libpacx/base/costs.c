@@ -1,0 +1,101 @@
+/* costs.c: see costs.h. */
+#include "costs.h"
+
+#define LOCAL_RATE 1e9       /* bytes/s that a step inside a site takes from the vector */
+#define STEP       50e-6     /* s that one message or local step costs, whatever its length */
+#define SEGMENT    (1 << 20) /* bytes */
+
+static const char *const names[PX_ALG_COUNT] = { "leader", "segments", "pieces", "lanes" };
+
+/* Shares of the vector that a link carries in sequence: n sites, k terms of a site (1 in a broadcast). */
+static double whole(int n, int k)
+{
+	(void)n;
+	return k;
+}
+
+static double spread_pieces(int n, int k)
+{
+	(void)k;
+	return 2.0 / (n - 1);
+}
+
+static double folded_pieces(int n, int k)
+{
+	return (k + 1.0) / n;
+}
+
+/* The table: M bytes over links of L seconds and B bytes/s cost latencies * L + share * M / B, local * M / LOCAL_RATE for the steps inside
+ * sites that the wide area waits for, and STEP for each message. */
+static const struct row {
+	enum px_cost_op op;
+	enum px_algorithm how;
+	int latencies;
+	double (*share)(int n, int k);
+	double local;
+} table[] = {
+	{ PX_COST_BCAST, PX_ALG_LEADER, 1, whole, 2 },
+	{ PX_COST_BCAST, PX_ALG_SEGMENTS, 1, whole, 1 },
+	{ PX_COST_BCAST, PX_ALG_PIECES, 2, spread_pieces, 1 },
+	{ PX_COST_BCAST, PX_ALG_LANES, 1, whole, 0.9 },
+	{ PX_COST_REDUCE, PX_ALG_LEADER, 1, whole, 2 },
+	{ PX_COST_REDUCE, PX_ALG_SEGMENTS, 1, whole, 1 },
+	{ PX_COST_REDUCE, PX_ALG_PIECES, 2, folded_pieces, 1 },
+	{ PX_COST_REDUCE, PX_ALG_LANES, 1, whole, 0.9 },
+	{ PX_COST_ALLREDUCE, PX_ALG_LEADER, 1, whole, 3 },
+	{ PX_COST_ALLREDUCE, PX_ALG_SEGMENTS, 1, whole, 1 },
+	{ PX_COST_ALLREDUCE, PX_ALG_PIECES, 2, folded_pieces, 1 },
+	{ PX_COST_ALLREDUCE, PX_ALG_LANES, 1, whole, 0.5 },
+};
+#define ROWS (int)(sizeof table / sizeof table[0])
+
+const char *px_algorithm_name(enum px_algorithm how)
+{
+	return names[how];
+}
+
+int px_cost_segments(double bytes)
+{
+	double n = bytes / SEGMENT;
+
+	return n < 1 ? 1 : n > PX_COST_SEGMENTS ? PX_COST_SEGMENTS : (int)n;
+}
+
+static double cost(const struct row *w, const struct px_cost_links *on, int terms, double bytes)
+{
+	int segments = w->how == PX_ALG_LEADER ? 1 : px_cost_segments(bytes);
+	int messages = segments * (w->how == PX_ALG_PIECES ? 2 * (on->sites - 1) : 1);
+
+	if ((w->how == PX_ALG_SEGMENTS || w->how == PX_ALG_LANES) && segments == 1)
+		return -1;
+	/* What several ranks send goes through one process where there is one gateway. */
+	if (w->how == PX_ALG_LANES && (on->ranks < 2 || on->gateways < 2))
+		return -1;
+	return w->latencies * on->latency + w->share(on->sites, terms) * bytes / on->rate +
+	       w->local * bytes / LOCAL_RATE + messages * STEP;
+}
+
+double px_cost(
+	enum px_cost_op op, enum px_algorithm how, const struct px_cost_links *on, int terms, double bytes)
+{
+	for (int i = 0; i < ROWS; i++)
+		if (table[i].op == op && table[i].how == how)
+			return cost(&table[i], on, terms, bytes);
+	return -1;
+}
+
+enum px_algorithm px_cost_pick(enum px_cost_op op, const struct px_cost_links *on, int terms, double bytes)
+{
+	enum px_algorithm best = PX_ALG_LEADER;
+	double least = px_cost(op, best, on, terms, bytes);
+
+	for (int how = 0; how < PX_ALG_COUNT; how++) {
+		double this = px_cost(op, (enum px_algorithm)how, on, terms, bytes);
+
+		if (this >= 0 && this < least) {
+			best = (enum px_algorithm)how;
+			least = this;
+		}
+	}
+	return best;
+}

@@ -1,0 +1,35 @@
+/* costs.h: what the collective operations cost by each algorithm, over links of a latency and a rate: one table (costs.c), for libpacx, which chooses by
+ * it, and pacxctl probe, which shows it.
+ */
+#ifndef PX_COSTS_H
+#define PX_COSTS_H
+
+enum px_algorithm {
+	PX_ALG_LEADER, /* the leader of a site, or the root, sends the whole to each other site; the steps follow one another */
+	PX_ALG_SEGMENTS, /* the same in segments, whose steps overlap */
+	PX_ALG_PIECES,   /* the sites exchange pieces; segments of the whole overlap, too */
+	PX_ALG_LANES,    /* in segments, each by another rank of every site in turn */
+	PX_ALG_COUNT
+};
+
+enum px_cost_op { PX_COST_BCAST, PX_COST_REDUCE, PX_COST_ALLREDUCE, PX_COST_COUNT };
+
+struct px_cost_links {
+	double latency, rate; /* s, bytes/s of the slowest link between two sites */
+	int sites, ranks, gateways; /* ranks and gateways of the sites that have fewest */
+};
+
+const char *px_algorithm_name(enum px_algorithm how);
+
+/* px_cost_segments: into how many segments, of all but PX_ALG_LEADER. At most PX_COST_SEGMENTS. */
+#define PX_COST_SEGMENTS 512
+int px_cost_segments(double bytes);
+
+/* px_cost: s, of `bytes` bytes of one operand, of which `terms` have to leave a site (1 in a broadcast); below 0: not to be had. */
+double px_cost(
+	enum px_cost_op op, enum px_algorithm how, const struct px_cost_links *on, int terms, double bytes);
+
+/* px_cost_pick: the one that costs least. */
+enum px_algorithm px_cost_pick(enum px_cost_op op, const struct px_cost_links *on, int terms, double bytes);
+
+#endif
