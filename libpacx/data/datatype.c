@@ -49,6 +49,12 @@ static bool large_count(MPI_Datatype t)
 #endif
 }
 
+bool px_combiner_predefined(int combiner)
+{
+	return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
+	       combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
+}
+
 static bool predefined(MPI_Datatype t)
 {
 	int ni, na, nd, comb = MPI_COMBINER_NAMED;
@@ -56,7 +62,7 @@ static bool predefined(MPI_Datatype t)
 	if (large_count(t))
 		return false;
 	px_n.Type_get_envelope(t, &ni, &na, &nd, &comb);
-	return comb == MPI_COMBINER_NAMED;
+	return px_combiner_predefined(comb);
 }
 
 /* Pack one element of `size` bytes whose byte i holds the k-th byte of i; unchanged for all k = in order. */
@@ -90,8 +96,7 @@ static bool is_contiguous(MPI_Datatype t, const struct px_type *p)
 		return false;
 	if (px_n.Type_get_envelope(t, &ni, &na, &nd, &comb) != MPI_SUCCESS)
 		return false;
-	if (comb == MPI_COMBINER_NAMED || comb == MPI_COMBINER_F90_REAL || comb == MPI_COMBINER_F90_INTEGER ||
-		comb == MPI_COMBINER_F90_COMPLEX)
+	if (px_combiner_predefined(comb))
 		return true; /* no gaps, and members of pair types are in order */
 	if (comb == MPI_COMBINER_CONTIGUOUS || comb == MPI_COMBINER_DUP) {
 		int iv[1];

@@ -44,4 +44,7 @@ extern int px_types_held;
 /* px_type_sweep: free what was deferred, when nothing needs it any more. Called when the last operation drops its types. */
 void px_type_sweep(void);
 
+/* px_combiner_predefined: of a type that nobody may free: a named one, or one made by MPI_Type_create_f90_*. */
+bool px_combiner_predefined(int combiner);
+
 #endif

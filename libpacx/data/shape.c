@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "datatype.h"
 #include "vendor.h"
 
 #define DEPTH     8
@@ -77,7 +78,7 @@ static bool look(MPI_Datatype t, int depth, struct px_shape *s)
 		return false;
 	known = look(inner[0], depth + 1, s) && repeats(combiner, iv, s);
 	if (px_n.Type_get_envelope(inner[0], &ni, &na, &nd, &combiner) == MPI_SUCCESS &&
-		combiner != MPI_COMBINER_NAMED)
+		!px_combiner_predefined(combiner))
 		px_n.Type_free(&inner[0]);
 	return known;
 }

@@ -191,19 +191,13 @@ static int envelope(MPI_Datatype t, struct contents *c)
 	return rc;
 }
 
-static bool basic(const struct contents *c)
-{
-	return c->combiner == MPI_COMBINER_NAMED || c->combiner == MPI_COMBINER_F90_REAL ||
-	       c->combiner == MPI_COMBINER_F90_INTEGER || c->combiner == MPI_COMBINER_F90_COMPLEX;
-}
-
 static void contents_free(struct contents *c)
 {
 	for (MPI_Count i = 0; c->type && i < c->nd; i++) {
 		struct contents inner;
 
 		if (c->type[i] != MPI_DATATYPE_NULL && envelope(c->type[i], &inner) == MPI_SUCCESS &&
-			!basic(&inner))
+			!px_combiner_predefined(inner.combiner))
 			px_n.Type_free(&c->type[i]);
 	}
 	free(c->num);
@@ -479,7 +473,7 @@ static int map_type(struct px_typemap *m, MPI_Datatype t, int depth)
 
 	if (rc != MPI_SUCCESS || depth > 64)
 		return rc != MPI_SUCCESS ? rc : MPI_ERR_TYPE;
-	if (basic(&c)) {
+	if (px_combiner_predefined(c.combiner)) {
 		struct px_run run = { .count = 1, .rep = 1 };
 
 		run.code = c.combiner == MPI_COMBINER_NAMED ? px_basic_code(t, &run.count)
