@@ -57,11 +57,14 @@ enum px_rma_error px_rma_span(
 }
 
 /* Is [low, high) in memory that has been attached to a dynamic window? */
-static bool attached(const struct px_win *w, const char *low, const char *high)
+static bool attached(const struct px_win *w, uint64_t low, uint64_t high)
 {
-	for (const struct px_rma_region *r = w->regions; r; r = r->next)
-		if (low >= r->base && high <= r->base + r->size)
+	for (const struct px_rma_region *r = w->regions; r; r = r->next) {
+		uint64_t base = (uintptr_t)r->base;
+
+		if (low >= base && low <= high && high <= base + (uint64_t)r->size)
 			return true;
+	}
 	return false;
 }
 
@@ -69,6 +72,7 @@ enum px_rma_error px_rma_place(
 	struct px_win *w, const struct px_rma_head *h, const uint8_t *runs, struct px_rma_layout *at)
 {
 	bool dynamic = w->flavor == MPI_WIN_FLAVOR_DYNAMIC;
+	uint64_t address = (uint64_t)h->disp; /* perhaps one that no pointer here can hold */
 	int64_t low, high;
 	enum px_rma_error e;
 
@@ -77,12 +81,12 @@ enum px_rma_error px_rma_place(
 	if (e != PX_RMA_OK)
 		return e;
 	if (dynamic)
-		at->base = (char *)(uintptr_t)h->disp;
+		at->base = (char *)(uintptr_t)address;
 	else
 		at->base = w->base + h->disp * w->disp_unit;
 	if (low == high)
 		return PX_RMA_OK;
-	if (dynamic ? !attached(w, at->base + low, at->base + high)
+	if (dynamic ? !attached(w, address + (uint64_t)low, address + (uint64_t)high)
 		    : at->base + low < w->base || at->base + high > w->base + w->size)
 		return PX_RMA_ERANGE;
 	return PX_RMA_OK;

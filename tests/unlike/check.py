@@ -3,11 +3,14 @@
 
 usage: tests/unlike/check.py [--build DIR] [--only WORLD] [PROGRAM...]
 
-A world is "FLAVOUR:RANKS+...", of openmpi, mpich, i386, s390x, arm64; PROGRAM/carried runs with the files at the first site. The foreign trees are made by tree.sh in DIR/unlike, and PACX is built
+A world is "FLAVOUR:RANKS+...", of openmpi, mpich, i386, s390x, arm64; PROGRAM/carried runs with the files at the first site, misfit:WAY has
+to fail with a word that names the value that does not fit. The foreign trees are made by tree.sh in DIR/unlike, and PACX is built
 for them there; what cannot be had is skipped. Programs are those of tests/mpi, and of this folder.
 """
 import argparse
+import glob
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,8 +26,11 @@ LOUD = {"values"}  # in which PACX names what does not fit
 MANY = ["values", "typed", "coupled", "collectives", "icollectives", "neighbor", "p2p_any", "p2p_modes", "p2p_order", "probe", "sendrecv",
         "requests", "cancel", "comms", "rma_typed", "rma_cas", "files_rep", "groups", "topo", "attrs", "lifetimes", "middle", "bigcount",
         "flow", "pending", "threads", "truncate", "refused"]
+MISFITS = [f"misfit:{way}" for way in ("blocking", "nonblocking", "persistent", "any_source", "waitall", "matched", "bcast", "ibcast", "gather", "allgather",
+                                       "alltoall", "allreduce", "put", "accumulate", "get")]
+NAMED = re.compile(r"rank \d+: .*rank \d+ \(site \w+\).* element \d+ is 1099511627776, which does not fit into the long of this site, of 4 bytes")
 RUNS = [("openmpi:2+mpich:2", ["coupled"]),
-        ("openmpi:2+i386:2", MANY),
+        ("openmpi:2+i386:2", MANY + MISFITS),
         ("i386:2+mpich:2", ["values", "typed", "collectives", "rma_typed"]),
         ("openmpi:1+i386:2+mpich:2", ["typed", "collectives", "icollectives", "neighbor", "rma_typed", "files_rep/carried"]),
         ("openmpi:2+s390x:2", ["values", "typed", "coupled", "rma_typed", "rma_sync", "files_rep", "files_rep/carried"]),
@@ -66,7 +72,7 @@ class Foreign:
 
     def program(self, source):
         exe = f"{self.tree}/tests-{self.arch}/{os.path.basename(source)[:-2]}"
-        if not os.path.exists(exe) or os.path.getmtime(exe) < os.path.getmtime(source):
+        if stale(exe, source):
             os.makedirs(os.path.dirname(exe), exist_ok=True)
             compile_mpi(f"{self.bin}/mpicc.mpich", source, exe)
         return exe
@@ -74,6 +80,11 @@ class Foreign:
     def start(self, exe):
         run = f"{self.bin}/run"
         return f"mpirun.mpich -np {{ranks}} {run} env {{env}} {exe} : -np {{daemons}} {run} {{pacxd}}"
+
+
+def stale(exe, source):
+    made_of = [source] + glob.glob(f"{ROOT}/tests/mpi/*.h")
+    return not os.path.exists(exe) or os.path.getmtime(exe) < max(map(os.path.getmtime, made_of))
 
 
 def compile_mpi(cc, source, exe):
@@ -89,34 +100,38 @@ def source_of(name):
 
 def native(build, flavour, name):
     exe = f"{build}/unlike/tests-{flavour}/{name}"
-    if not os.path.exists(exe) or os.path.getmtime(exe) < os.path.getmtime(source_of(name)):
+    if stale(exe, source_of(name)):
         os.makedirs(os.path.dirname(exe), exist_ok=True)
         compile_mpi(f"mpicc.{flavour}", source_of(name), exe)
     return exe
 
 
-def hostfile(build, world, name, carried, foreign):
+def hostfile(build, world, name, argument, carried, foreign):
     text = "deadlines: {start: 120s}\n" + (f"files: {world.split(':')[0]}0\n" if carried else "") + "sites:\n"
     for i, site in enumerate(world.split("+")):
         flavour, ranks = site.split(":")
         text += f"  - {{name: {flavour}{i}, host: 127.0.0.1, port: 0, ranks: {ranks}, mpi: {'mpich' if flavour in foreign else flavour}"
         if flavour in foreign:
             f = foreign[flavour]
-            text += f", prefix: '{f.pacx}', start: '{f.start(f.program(source_of(name)))}'"
+            text += f", prefix: '{f.pacx}', start: '{f.start(f'{f.program(source_of(name))} {argument}')}'"
         text += "}\n"
     return text
 
 
 def run(build, world, name, foreign, deadline):
     name, _, carried = name.partition("/")
+    name, _, argument = name.partition(":")
     for site in world.split("+"):
         if site.split(":")[0] not in foreign:
             native(build, site.split(":")[0], name)
     with tempfile.TemporaryDirectory(prefix="pacx-unlike-") as tmp:
         with open(f"{tmp}/hosts.yml", "w", encoding="utf-8") as f:
-            f.write(hostfile(build, world, name, carried, foreign))
-        command = [f"{build}/bin/pacxrun", "-f", f"{tmp}/hosts.yml", "--", f"{build}/unlike/tests-{{mpi}}/{name}"]
-        return matrix.verdict_of(command, None, deadline, name in matrix.SAYS or name in LOUD)
+            f.write(hostfile(build, world, name, argument, carried, foreign))
+        command = [f"{build}/bin/pacxrun", "-f", f"{tmp}/hosts.yml", "--", f"{build}/unlike/tests-{{mpi}}/{name}", *argument.split()]
+        good, text, seconds = matrix.verdict_of(command, None, deadline, name in matrix.SAYS or name in LOUD)
+    if argument:
+        good = bool(NAMED.search(text)) and "exit status 0" not in text
+    return good, text, seconds
 
 
 def main():

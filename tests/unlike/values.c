@@ -199,6 +199,50 @@ static void windows(void)
 	MPI_Win_free(&win);
 }
 
+/* Memory of a dynamic window is named by its address: one that does not fit into the MPI_Aint of who asks for it is an error, and so is one
+ * that does not fit into a pointer of its owner, even where its lower half would be right. */
+static void dynamic(void)
+{
+	long mem[2] = { 7, 7 }, value = 5 + chk_rank;
+	int wide = sizeof(MPI_Aint) == 8;
+	MPI_Aint mine, theirs = 0;
+	MPI_Win win;
+
+	MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+	MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+	MPI_Win_attach(win, mem, sizeof mem);
+	MPI_Get_address(mem, &mine);
+	PARTNERS
+	{
+		int rc = MPI_Sendrecv(&mine, 1, MPI_AINT, from, TAG, &theirs, 1, MPI_AINT, to, TAG,
+			MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+
+		CHECK_EQ(chk_class(rc), narrower(chk_rank, to) ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
+		if (rc == MPI_SUCCESS) {
+			MPI_Win_lock(MPI_LOCK_EXCLUSIVE, to, 0, win);
+			CHECK_EQ(MPI_Put(&value, 1, MPI_LONG, to, theirs, 1, MPI_LONG, win), MPI_SUCCESS);
+			CHECK_EQ(MPI_Win_flush(to, win), MPI_SUCCESS);
+			if (wide && narrower(to, chk_rank)) {
+				theirs += (MPI_Aint)(1ll << 32);
+				MPI_Put(&value, 1, MPI_LONG, to, theirs + (MPI_Aint)facts[FACTS * to + LONG],
+					1, MPI_LONG, win);
+				rc = MPI_Win_flush(to, win);
+				CHECK_EQ(chk_class(rc), MPI_ERR_RMA_RANGE);
+			}
+			MPI_Win_unlock(to, win);
+		}
+		MPI_Barrier(MPI_COMM_WORLD);
+		MPI_Win_lock(MPI_LOCK_SHARED, chk_rank, 0, win); /* for the native MPI's memory model */
+		CHECK_EQ(mem[0], narrower(from, chk_rank) ? 7 : 5 + from);
+		CHECK_EQ(mem[1], 7);
+		mem[0] = 7;
+		MPI_Win_unlock(chk_rank, win);
+		MPI_Barrier(MPI_COMM_WORLD);
+	}
+	MPI_Win_detach(win, mem);
+	MPI_Win_free(&win);
+}
+
 /* In a file, too; "internal" holds what any machine holds. */
 static void files(void)
 {
@@ -249,6 +293,7 @@ int main(int argc, char **argv)
 	bytes();
 	truncated();
 	windows();
+	dynamic();
 	files();
 	return chk_end();
 }
