@@ -56,6 +56,13 @@ enum px_rma_error px_rma_span(
 	return PX_RMA_OK;
 }
 
+/* The address that an origin means: on machines of 32 bits MPI_Aint is negative in the upper half of memory, for origins of 64 bits, too. It may
+ * be one that no pointer here can hold. */
+static uint64_t address_of(int64_t disp)
+{
+	return UINTPTR_MAX == UINT32_MAX && disp < 0 && disp >= INT32_MIN ? (uint32_t)disp : (uint64_t)disp;
+}
+
 /* Is [low, high) in memory that has been attached to a dynamic window? */
 static bool attached(const struct px_win *w, uint64_t low, uint64_t high)
 {
@@ -72,7 +79,7 @@ enum px_rma_error px_rma_place(
 	struct px_win *w, const struct px_rma_head *h, const uint8_t *runs, struct px_rma_layout *at)
 {
 	bool dynamic = w->flavor == MPI_WIN_FLAVOR_DYNAMIC;
-	uint64_t address = (uint64_t)h->disp; /* perhaps one that no pointer here can hold */
+	uint64_t address = address_of(h->disp);
 	int64_t low, high;
 	enum px_rma_error e;
 
