@@ -92,9 +92,17 @@ def twin(f, funcs):
     args = [("native" if p.type == "MPI_Comm" else p.name) for p in f.params if "MPI_Status" not in p.type]
     status = next((p.name for p in f.params if "MPI_Status" in p.type), "MPI_STATUS_IGNORE")
     done = "rc" if not any(p.name == "source" for p in f.params) else f"received(rc, source, {status})"
+    start = [f"rc = px_n.{name}{large}({', '.join(args)}, &r);"]
+    if base == "Sendrecv_replace":  # that of MPICH 4.0 never completes when one of them is MPI_PROC_NULL
+        start = ["if (dest == MPI_PROC_NULL)",
+                 f"\trc = px_n.Irecv{large}(buf, count, datatype, source, recvtag, native, &r);",
+                 "else if (source == MPI_PROC_NULL)",
+                 f"\trc = px_n.Isend{large}(buf, count, datatype, dest, sendtag, native, &r);",
+                 "else",
+                 "\t" + start[0]]
     return ["MPI_Request r;",
             "",
-            f"rc = px_n.{name}{large}({', '.join(args)}, &r);",
+            *start,
             "if (rc == MPI_SUCCESS)",
             f"\trc = wait_native(&r, {status});",
             f"return {done};"]

@@ -4,14 +4,38 @@
  */
 #include "check.h"
 
+/* A chain in a communicator: nobody before the first, nobody after the last; the value of each goes to its right. */
+static void chain(MPI_Comm comm)
+{
+	MPI_Status st;
+	long in = -5, token;
+	int rank, size, left, right;
+
+	MPI_Comm_rank(comm, &rank);
+	MPI_Comm_size(comm, &size);
+	left = rank ? rank - 1 : MPI_PROC_NULL;
+	right = rank + 1 < size ? rank + 1 : MPI_PROC_NULL;
+	token = rank + 1000;
+	MPI_Sendrecv(&token, 1, MPI_LONG, right, 9, &in, 1, MPI_LONG, left, 9, comm, &st);
+	CHECK_EQ(in, rank ? rank + 999 : -5);
+	CHECK_EQ(st.MPI_SOURCE, left);
+	MPI_Sendrecv_replace(&token, 1, MPI_LONG, right, 11, left, 11, comm, &st);
+	CHECK_EQ(token, rank ? rank + 999 : 1000);
+	CHECK_EQ(st.MPI_SOURCE, left);
+	MPI_Sendrecv_replace(&token, 1, MPI_LONG, MPI_PROC_NULL, 11, MPI_PROC_NULL, 11, comm, &st);
+	CHECK_EQ(token, rank ? rank + 999 : 1000);
+	CHECK_EQ(st.MPI_SOURCE, MPI_PROC_NULL);
+}
+
 int main(int argc, char **argv)
 {
 	MPI_Status st;
+	MPI_Comm half;
 
 	chk_begin(&argc, &argv, "sendrecv", 1);
 	int right = (chk_rank + 1) % chk_size, left = (chk_rank + chk_size - 1) % chk_size;
 	int sizes[] = { 0, 1, 1000, 70000, 300000 };
-	long token, in;
+	long token;
 
 	for (int i = 0; i < 5; i++) {
 		size_t most = 300000;
@@ -49,12 +73,11 @@ int main(int argc, char **argv)
 		token += 1000 * chk_rank;
 	}
 	CHECK_EQ(token, chk_rank + 1000L * (chk_size * (chk_size - 1) / 2));
-	/* a chain: nobody before the first, nobody after the last */
-	in = -5;
-	MPI_Sendrecv(&token, 1, MPI_LONG, chk_rank + 1 < chk_size ? right : MPI_PROC_NULL, 9, &in, 1,
-		MPI_LONG, chk_rank ? left : MPI_PROC_NULL, 9, MPI_COMM_WORLD, &st);
-	CHECK_EQ(in, chk_rank ? left + 1000L * (chk_size * (chk_size - 1) / 2) : -5);
-	CHECK_EQ(st.MPI_SOURCE, chk_rank ? left : MPI_PROC_NULL);
+	chain(MPI_COMM_WORLD);
+	MPI_Comm_split(MPI_COMM_WORLD, chk_rank < chk_size / 2, chk_rank, &half);
+	chain(half);
+	MPI_Comm_free(&half);
+	chain(MPI_COMM_SELF);
 	/* strided in place */
 	int v[20], bad = 0;
 	MPI_Datatype every2;
