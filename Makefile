@@ -149,14 +149,14 @@ $(B)/obj/$(1)/bind.o: $(B)/gen/$(1)/bind.c
 $(B)/lib/libpacx-$(1).so: $$(call vendored,$(LIB),$(1)) $(B)/obj/$(1)/bind.o $$(call plain,$(BASE) $(WIRE))
 	@mkdir -p $$(@D)
 	$$(if $$(V),,@echo "  LINK    $$@")
-	$$(Q)rm -f $$@ && $(mpicc) $$(SANFLAGS) $(needs) -shared -Wl,--version-script=$(B)/gen/$(1)/libpacx.map -Wl,-soname,libpacx-$(1).so -o $$@ $$^ -ldl -pthread
+	$$(Q)rm -f $$@ && $(mpicc) $$(SANFLAGS) $(needs) -shared -Wl,--version-script=$(B)/gen/$(1)/libpacx.map -Wl,-soname,libpacx-$(1).so -o $$@ $$^ -ldl -lm -pthread
 
 $(B)/lib/pacx/pacxd-$(1): $$(call vendored,$(PACXD) $(ATTACH),$(1)) $$(call plain,$(HOSTS) $(BASE) $(WIRE))
 	@mkdir -p $$(@D)
 	$$(if $$(V),,@echo "  LINK    $$@")
 	$$(Q)rm -f $$@ && $(mpicc) $$(SANFLAGS) $(needs) -rdynamic -o $$@ $$^ $$(UV) $$(YAML) $$(CODECS) $$(SSL) -ldl -pthread
 
-$(B)/$(1)/tests/%: tests/mpi/%.c tests/mpi/check.h
+$(B)/$(1)/tests/%: tests/mpi/%.c $(wildcard tests/mpi/*.h)
 	@mkdir -p $$(@D)
 	$$(if $$(V),,@echo "  MPICC($(1)) $$<")
 	$$(Q)$(mpicc) $$(SANFLAGS) -std=c11 -D_GNU_SOURCE -g -O1 -Wall -o $$@ $$< -lm -pthread

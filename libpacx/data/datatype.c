@@ -121,6 +121,15 @@ static bool is_floating(MPI_Datatype t)
 	       t == MPI_REAL || t == MPI_DOUBLE_PRECISION || t == MPI_COMPLEX || t == MPI_DOUBLE_COMPLEX;
 }
 
+bool px_type_order_is_c(MPI_Count order)
+{
+#ifdef PX_ABI /* Open MPI 6.0 rc2 gives its own constants; none of them, nor of those of distributions, is one of the ABI's */
+	if (order == 0)
+		return true;
+#endif
+	return order == MPI_ORDER_C;
+}
+
 /* Size of the basic elements that t is made of, 0 = several sizes, or none that matters. *floating: left alone if they are all
  * floating-point numbers, else false. */
 static unsigned element_size(MPI_Datatype t, int depth, bool *floating)

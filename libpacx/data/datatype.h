@@ -30,6 +30,9 @@ struct px_type {
 /* px_type_get: information on t, borrowed until t is freed. NULL when t is no valid datatype. */
 const struct px_type *px_type_get(MPI_Datatype t);
 
+/* px_type_order_is_c: is that, from the contents of a subarray or distributed array, MPI_ORDER_C? */
+bool px_type_order_is_c(MPI_Count order);
+
 /* px_type_keep_map: m lives as long as t's entry, which takes it over; for typemap.c. */
 void px_type_keep_map(MPI_Datatype t, struct px_typemap *m);
 

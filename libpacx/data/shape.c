@@ -52,7 +52,7 @@ static bool repeats(int combiner, const int *iv, struct px_shape *s)
 		n = iv[0];
 		order = iv[1 + 3 * n];
 		for (int i = 0; i < n; i++)
-			add(s, (uint64_t)iv[1 + n + (order == MPI_ORDER_C ? n - 1 - i : i)]);
+			add(s, (uint64_t)iv[1 + n + (px_type_order_is_c(order) ? n - 1 - i : i)]);
 		return true;
 	default:
 		return false;

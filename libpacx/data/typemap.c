@@ -246,8 +246,15 @@ static int array_walk(struct px_typemap *m, const struct px_typemap *inner, MPI_
 static void distribute(
 	struct dim *d, MPI_Count size, MPI_Count kind, MPI_Count arg, MPI_Count procs, MPI_Count at)
 {
-	MPI_Count block = arg;
+	MPI_Count block;
 
+#ifdef PX_ABI /* see px_type_order_is_c */
+	static const int ours[] = { MPI_DISTRIBUTE_BLOCK, MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_NONE };
+
+	kind = kind >= 0 && kind < 3 ? ours[kind] : kind;
+	arg = arg == -1 ? MPI_DISTRIBUTE_DFLT_DARG : arg;
+#endif
+	block = arg;
 	if (kind == MPI_DISTRIBUTE_NONE) {
 		block = size;
 		procs = 1;
@@ -269,7 +276,8 @@ static int map_array(
 	const MPI_Count *sizes = c->large ? c->num + c->ni : c->num + lead;
 	const MPI_Count *rest = c->large ? c->num + lead : c->num + lead + n;
 	const MPI_Count *subsizes = c->large ? sizes + n : rest, *starts = subsizes + n;
-	MPI_Count order = c->num[c->ni - 1], stride = 1, procs = 1, rank = sub ? 0 : c->num[1];
+	bool rows = px_type_order_is_c(c->num[c->ni - 1]);
+	MPI_Count stride = 1, procs = 1, rank = sub ? 0 : c->num[1];
 	struct dim *dim = calloc((size_t)n + 1, sizeof *dim);
 	int rc = dim ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 
@@ -277,7 +285,7 @@ static int map_array(
 		procs *= rest[2 * n + i];
 	/* dim[0] varies slowest: the first of C, the last of Fortran. */
 	for (MPI_Count i = 0; i < n && rc == MPI_SUCCESS; i++) {
-		MPI_Count k = order == MPI_ORDER_C ? i : n - 1 - i;
+		MPI_Count k = rows ? i : n - 1 - i;
 
 		dim[i].index = malloc((size_t)(sizes[k] + 1) * sizeof *dim[i].index);
 		if (!dim[i].index)
@@ -288,13 +296,13 @@ static int map_array(
 	}
 	for (MPI_Count k = 0; k < n && rc == MPI_SUCCESS && !sub; k++) { /* processes are in C order always */
 		procs /= rest[2 * n + k];
-		distribute(&dim[order == MPI_ORDER_C ? k : n - 1 - k], sizes[k], rest[k], rest[n + k],
-			rest[2 * n + k], rank / procs);
+		distribute(&dim[rows ? k : n - 1 - k], sizes[k], rest[k], rest[n + k], rest[2 * n + k],
+			rank / procs);
 		rank %= procs;
 	}
 	for (MPI_Count i = n - 1; i >= 0 && rc == MPI_SUCCESS; i--) {
 		dim[i].stride = stride;
-		stride *= sizes[order == MPI_ORDER_C ? i : n - 1 - i];
+		stride *= sizes[rows ? i : n - 1 - i];
 	}
 	if (rc == MPI_SUCCESS)
 		rc = array_walk(m, inner, extent, dim, (int)n, 0);

@@ -26,11 +26,9 @@ SUITES = ("bookworm", "trixie", "sid")
 WORLDS = ["openmpi@bookworm+openmpi@trixie+openmpi@sid", "mpich@bookworm+mpich@trixie+mpich@sid", "mpich@sid+openmpi@trixie+mpich@bookworm",
           "openmpi-abi@sid+mpich-abi@sid", "openmpi-abi@sid+openmpi-abi@sid", "mpich-abi@sid+mpich-abi@sid"]
 LAMMPS = {"openmpi@bookworm+openmpi@trixie"}  # Debian builds it with Open MPI only
-# What a vendor's version breaks: where a world has such a site, and where there is no other site (VENDORS.md). rma_typed passes natively: the
-# number concerns nobody there, and PACX has no way round it yet.
+# What a vendor's version breaks: where a world has such a site, and where there is no other site (VENDORS.md).
 BROKEN_SITE = {("mpich-5.0.2", "datatypes"): "MPICH 5.0.2 divides by zero in MPI_Sendrecv of an empty datatype",
                ("mpich-5.0.2", "nullcomm"): "MPICH 5.0.2 takes MPI_COMM_NULL in MPI_Sendrecv, and its error handlers get another communicator",
-               ("openmpi-6.0.0-abi", "rma_typed"): "Open MPI 6.0 rc2's standard ABI gives its own MPI_ORDER_C in MPI_Type_get_contents",
                ("openmpi-6.0.0", "nullcomm"): "Open MPI 6.0 rc2's error handlers get another communicator when that of the call is MPI_COMM_NULL"}
 BROKEN = {("openmpi-4.1.4", "rma_cas"): "Open MPI 4.1.4 crashes in MPI_Compare_and_swap over shared memory"}
 

@@ -115,12 +115,11 @@ static uint64_t residual(
 	static const int row[4][4] = { { 1 }, { 1, -1 }, { 1, -2, 1 }, { 1, -3, 3, -1 } };
 
 	for (size_t k = 0; k <= (size_t)pxd_predict_space(p) && k * p->stride <= i; k++) {
-		uint64_t v[1 + PXD_PREDICT_REFS], bits[1 + PXD_PREDICT_REFS];
+		uint64_t v[1 + PXD_PREDICT_REFS] = { 0 }, bits[1 + PXD_PREDICT_REFS] = { 0 };
 
 		for (int j = 0; j <= p->nrefs; j++) {
 			const uint8_t *at = (j ? ref[j - 1] : in) + (i - k * p->stride) * word;
 
-			v[j] = 0;
 			for (unsigned b = 0; b < word; b++)
 				v[j] |= (uint64_t)at[p->how & PXD_PREDICT_BIG ? word - 1 - b : b] << 8 * b;
 			bits[j] = v[j];
