@@ -122,13 +122,12 @@ static int start_default(
 	if (!found)
 		return PX_ECONF;
 	if (s->mpi == PX_MPI_OPENMPI) {
-		bool first_stdin = s->daemons_first && s->base == 0;
-		char target[32] = "";
+		size_t n = 0;
 
-		if (first_stdin)
-			snprintf(target, sizeof target, " --stdin %d", pxd_plan_daemons(s));
-		snprintf(options, sizeof options, " --oversubscribe --bind-to none%s%s",
-			geteuid() == 0 ? " --allow-run-as-root" : "", target);
+		for (const char *const *w = pxd_plan_openmpi_options(); *w; w++)
+			n += (size_t)snprintf(options + n, sizeof options - n, " %s", *w);
+		if (s->daemons_first && s->base == 0)
+			snprintf(options + n, sizeof options - n, " --stdin %d", pxd_plan_daemons(s));
 	}
 	if (st->form == PXD_FORM_SINGLE)
 		snprintf(contexts, sizeof contexts, " -np {procs} {app}");

@@ -291,19 +291,33 @@ int pxd_plan_mpi_of(const struct pxd_site *s, const struct pxd_plan_options *o, 
 	return 0;
 }
 
+const char *const *pxd_plan_openmpi_options(void)
+{
+	static const char *const root[] = { "--allow-run-as-root", "--oversubscribe", "--bind-to", "none",
+		NULL };
+
+	return geteuid() == 0 ? root : root + 1;
+}
+
 /* launcher_run: its exit status as a shell shows it for two programs that do nothing; -1 = it cannot be said. */
 static int launcher_run(const char *launcher)
 {
-	char *argv[] = { (char *)(uintptr_t)launcher, "-np", "1", "true", ":", "-np", "1", "true", NULL };
-	pid_t pid = fork();
-	int status, null;
+	static const char *const programs[] = { "-np", "1", "true", ":", "-np", "1", "true" };
+	const char *const *option = pxd_plan_openmpi_options();
+	const char *argv[16] = { launcher };
+	int status, null, n = 1;
+	pid_t pid;
 
+	while (*option)
+		argv[n++] = *option++;
+	memcpy(argv + n, programs, sizeof programs);
+	pid = fork();
 	if (pid == 0) {
 		null = open("/dev/null", O_RDWR);
 		for (int fd = 0; fd < 3; fd++)
 			dup2(null, fd);
 		alarm(PROBE_S);
-		execvp(launcher, argv);
+		execvp(launcher, (char *const *)(uintptr_t)argv);
 		_exit(127);
 	}
 	if (pid < 0)
@@ -321,6 +335,6 @@ bool pxd_plan_mpmd(const struct pxd_plan_mpi *m)
 	if (m->flavor != PX_MPI_OPENMPI || (m->major && m->major < 5) || !*m->launcher)
 		return true;
 	status = launcher_run(m->launcher);
-	/* That it refuses (too few slots, no right to run) will be seen when it is to start the job. */
+	/* That it refuses will be seen when it is to start the job. */
 	return status != 128 + SIGSEGV && status != 128 + SIGABRT && status != 128 + SIGBUS;
 }

@@ -20,6 +20,8 @@ char *pxd_plan_replace(const char *text, const struct pxd_site *s);
 /* pxd_plan_mpi_of: needs pxd_plan_mpi. 0, or PX_ECONF with a sentence in why. */
 int pxd_plan_mpi_of(const struct pxd_site *s, const struct pxd_plan_options *o, struct pxd_plan_mpi *out,
 	char *why, size_t cap);
+/* pxd_plan_openmpi_options: how Open MPI's launcher is called on one machine, NULL at the end. */
+const char *const *pxd_plan_openmpi_options(void);
 /* pxd_plan_mpmd: can the launcher start two programs as one job? That of Open MPI 5.0.7 cannot: it dies. */
 bool pxd_plan_mpmd(const struct pxd_plan_mpi *m);
 

@@ -40,7 +40,7 @@ struct px_state px;
 static void become_daemon(void)
 {
 	char path[4096];
-	char *argv[] = { "pacxd", NULL };
+	char *argv[] = { path, NULL };
 	Dl_info self;
 	const char *slash, *end;
 

@@ -162,6 +162,14 @@ def what_the_user_preloads_comes_first():
          *lines("rank {r} sum 6"), "tool: 4 ranks, allreduce 20 C 0 Fortran, get_attr 0")
 
 
+def the_libraries_bring_all_that_they_call():
+    # As a shell between the launcher and the program loads them where the linker's default is to look up all names at once.
+    for m in FLAVORS:
+        p = subprocess.run(["/bin/sh", "-c", ":"], env=dict(os.environ, LD_PRELOAD=f"{BUILD}/lib/libpacx-{m}.so", LD_BIND_NOW="1"),
+                           capture_output=True, text=True)
+        assert (p.returncode, p.stderr) == (0, ""), p.stderr
+
+
 def children_are_ordinary_programs():
     prog = made("cc", "children.c")
     other = f"{TMP}/liborder_a.so:{TMP}/liborder_b.so"
@@ -202,7 +210,7 @@ TESTS = [constructors_exit_handlers_and_destructors_may_ask, cxx_programs_withou
          a_second_copy_of_the_library_ends_the_job_with_its_reason, plug_ins_with_and_without_deepbind,
          callers_of_dlsym_and_dlopen_stay_who_they_are, sanitizers_in_the_program_find_their_functions,
          other_tools_see_the_whole_world, what_the_user_preloads_comes_first,
-         children_are_ordinary_programs, a_rank_may_start_another_mpi_job_as_natively, the_key_leaves_a_rank_before_its_program_begins]
+         the_libraries_bring_all_that_they_call, children_are_ordinary_programs, a_rank_may_start_another_mpi_job_as_natively, the_key_leaves_a_rank_before_its_program_begins]
 
 
 if __name__ == "__main__":

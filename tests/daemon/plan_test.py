@@ -8,6 +8,7 @@ import re
 import subprocess
 import tempfile
 
+import sites
 from cases import contains, equal, forget, main, test
 
 BUILD = os.path.abspath(os.environ.get("PACX_BUILD", "build"))
@@ -115,6 +116,14 @@ def check_prints_the_plan_and_starts_nothing():
                  "others dial h1 port 5\n", "site b: ranks 2-4, Open MPI", "start: by hand\n"):
         contains(r.stdout, part)
     equal(os.path.exists(MISSING), False)
+
+
+@test
+def two_programs_go_in_one_line_where_the_launcher_can():
+    for m in sites.flavors():
+        env = {k: v for k, v in os.environ.items() if not k.startswith("OMPI_")}  # such as its leave to run as root
+        r = subprocess.run([PACXRUN, "--check", "-n", "1", "--mpi", m, "true"], capture_output=True, text=True, env=env)
+        contains(r.stdout, "MPMD\n" if sites.mpmd(m) else "single executable\n")
 
 
 @test

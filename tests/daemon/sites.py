@@ -16,6 +16,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(ROOT, os.environ.get("PACX_BUILD", "build"))
 DEADLINE = 60
+os.environ.setdefault("OMPI_MCA_btl", "^tcp")  # all ranks share memory; Open MPI 5's tcp warns at each start on some machines
 
 
 def flavors():
