@@ -3,7 +3,9 @@
 a rank's children meet nothing of it. The programs are in tests/interpose."""
 import os
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
 
 import sites
@@ -67,8 +69,14 @@ def constructors_exit_handlers_and_destructors_may_ask():
     said(run(prog, EARLY_INIT="1"), *lines("early right: rank {r} of {n} sum 6"), *["after main: right"] * 4)
 
 
-def cxx_programs_without_and_with_the_bindings():
+def cxx_programs():
     said(run(made("cxx", "cxx_plain.cc")), *lines("plain rank {r} of {n}"))
+
+
+def cxx_programs_with_the_bindings():
+    for m in FLAVORS:
+        if subprocess.run([f"mpicxx.{m}", "-fsyntax-only", f"{SRC}/ring.cc"], capture_output=True).returncode:
+            raise sites.Skipped(f"this version of {m} has no C++ bindings")
     shared("cxx", "ring.cc", "libring.so")
     prog = linked("cxx", "cxx_bindings.cc", "ring")
     said(run(prog), *[f"cxx rank {r} of 4 clean 1 all 6 half {2 if r % 2 == 0 else 4}" for r in range(4)])
@@ -95,16 +103,25 @@ def includes(m):
     return [w for w in words if w.startswith("-I")]
 
 
+def ends_with(reason, m, *args):
+    p = run(f"{TMP}/found.{{mpi}}", *args, mpi=f"{m}+{m}", ranks="1+1")
+    assert p.returncode != 0 and reason in p.stderr, f"exit status {p.returncode}\n{p.stdout}{p.stderr}"
+
+
 def a_second_copy_of_the_library_ends_the_job_with_its_reason():
     m = FLAVORS[0]
     real = subprocess.run(["sh", "-c", f"ldconfig -p | sed -n 's/.*{LIB[m]} .*=> //p' | head -n 1"], check=True, capture_output=True, text=True,
                           env=dict(os.environ, PATH=os.environ["PATH"] + ":/sbin:/usr/sbin")).stdout.strip()
     os.makedirs(f"{TMP}/copy", exist_ok=True)
     shutil.copy(real, f"{TMP}/copy/{LIB[m]}")
-    for args, reason in (((f"{TMP}/copy/{LIB[m]}",), "a second copy of an MPI library is loaded: MPI_Init was found in " + TMP),
-                         ((LIB[m], "mopen"), f"dlmopen of {LIB[m]} loaded a second MPI library")):
-        p = run(f"{TMP}/found.{{mpi}}", *args, mpi=f"{m}+{m}", ranks="1+1")
-        assert p.returncode != 0 and reason in p.stderr, f"exit status {p.returncode}\n{p.stdout}{p.stderr}"
+    ends_with("a second copy of an MPI library is loaded: MPI_Init was found in " + TMP, m, f"{TMP}/copy/{LIB[m]}")
+
+
+def a_second_copy_by_dlmopen_ends_the_job_with_its_reason():
+    m = FLAVORS[0]
+    if subprocess.run([f"{TMP}/found.{m}", LIB[m], "mopen"], capture_output=True).returncode == -signal.SIGSEGV:
+        raise sites.Skipped(f"dlmopen of {m} {sites.version(m)} crashes in its constructors (VENDORS.md)")
+    ends_with(f"dlmopen of {LIB[m]} loaded a second MPI library", m, LIB[m], "mopen")
 
 
 def plug_ins_with_and_without_deepbind():
@@ -206,8 +223,8 @@ def the_key_leaves_a_rank_before_its_program_begins():
             assert out == want, f"{m} rank {number}: {out}"
 
 
-TESTS = [constructors_exit_handlers_and_destructors_may_ask, cxx_programs_without_and_with_the_bindings, boost_mpi, found_by_dlsym,
-         a_second_copy_of_the_library_ends_the_job_with_its_reason, plug_ins_with_and_without_deepbind,
+TESTS = [constructors_exit_handlers_and_destructors_may_ask, cxx_programs, cxx_programs_with_the_bindings, boost_mpi, found_by_dlsym,
+         a_second_copy_of_the_library_ends_the_job_with_its_reason, a_second_copy_by_dlmopen_ends_the_job_with_its_reason, plug_ins_with_and_without_deepbind,
          callers_of_dlsym_and_dlopen_stay_who_they_are, sanitizers_in_the_program_find_their_functions,
          other_tools_see_the_whole_world, what_the_user_preloads_comes_first,
          the_libraries_bring_all_that_they_call, children_are_ordinary_programs, a_rank_may_start_another_mpi_job_as_natively, the_key_leaves_a_rank_before_its_program_begins]
@@ -218,6 +235,6 @@ if __name__ == "__main__":
         raise SystemExit(77)
     try:
         shared("cc", "plug.c", "plug.so")
-        sites.run([(t.__name__, t) for t in TESTS])
+        sites.run([(t.__name__, t) for t in TESTS if not sys.argv[1:] or t.__name__ in sys.argv[1:]])
     finally:
         shutil.rmtree(TMP, ignore_errors=True)
