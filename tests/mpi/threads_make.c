@@ -1,6 +1,7 @@
 /*
  * threads_make - with MPI_THREAD_MULTIPLE on every rank: two threads per rank make communicators from a parent of their own, and
- * block in a collective of their own, at once.  Otherwise it says "threads_make: skipped".  Argument: rounds (40).
+ * block in a collective of their own, at once; and each makes communicators from groups of one common parent, with a tag of its own.
+ * Otherwise it says "threads_make: skipped".  Argument: rounds (40).
  */
 #include "check.h"
 #include <pthread.h>
@@ -13,9 +14,16 @@ static int rounds;
 static void *make(void *arg)
 {
 	int t = *(int *)arg, sum;
-	MPI_Comm d, half;
+	MPI_Comm d, half, g;
+	MPI_Group all;
 
+	MPI_Comm_group(MPI_COMM_WORLD, &all);
 	for (int i = 0; i < rounds; i++) {
+		MPI_Comm_create_group(MPI_COMM_WORLD, all, 100 + t, &g);
+		sum = chk_rank == i % chk_size ? 10 * i + t : -1;
+		MPI_Bcast(&sum, 1, MPI_INT, i % chk_size, g);
+		CHECK_EQ(sum, 10 * i + t);
+		MPI_Comm_free(&g);
 		MPI_Comm_dup(parent[t], &d);
 		MPI_Allreduce(&i, &sum, 1, MPI_INT, MPI_SUM, d);
 		CHECK_EQ(sum, i * chk_size);
@@ -32,6 +40,7 @@ static void *make(void *arg)
 		}
 		MPI_Comm_free(&d);
 	}
+	MPI_Group_free(&all);
 	return NULL;
 }
 
