@@ -15,7 +15,7 @@ enum px_algorithm {
 enum px_cost_op { PX_COST_BCAST, PX_COST_REDUCE, PX_COST_ALLREDUCE, PX_COST_COUNT };
 
 struct px_cost_links {
-	double latency, rate; /* s, bytes/s of the slowest link between two sites */
+	double latency, rate;       /* s, bytes/s of the slowest link between two sites */
 	int sites, ranks, gateways; /* ranks and gateways of the sites that have fewest */
 };
 

@@ -94,7 +94,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build")
     parser.add_argument("--only", action="append", help="config (may be repeated)")
-    parser.add_argument("--deadline", type=float, default=60)
+    parser.add_argument("--deadline", type=float, default=150)
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
     flavours, names = programs(args.build)

@@ -127,8 +127,9 @@ static void columns(MPI_Win win, long *mem)
 	X(MPI_INT, int)                                                                                      \
 	X(MPI_LONG, long)                                                                                    \
 	X(MPI_LONG_LONG, long long)                                                                          \
-	X(MPI_FLOAT, float) X(MPI_DOUBLE, double) X(MPI_LONG_DOUBLE, long double)                            \
-		X(MPI_UNSIGNED_LONG, unsigned long) X(MPI_SHORT, short)
+	X(MPI_FLOAT, float)                                                                                  \
+	X(MPI_DOUBLE, double) X(MPI_LONG_DOUBLE, long double) X(MPI_UNSIGNED_LONG, unsigned long)            \
+		X(MPI_SHORT, short)
 
 /* Every rank adds to every rank, and gets what was there before from one. */
 static void accumulated(void)

@@ -69,18 +69,20 @@ struct two_double {
 	X(MPI_UNSIGNED_SHORT, unsigned short, n & 0xffff)                                                    \
 	X(MPI_INT, int, n * 65537)                                                                           \
 	X(MPI_UNSIGNED, unsigned, n)                                                                         \
-	X(MPI_LONG, long, n * 65537l) X(MPI_UNSIGNED_LONG, unsigned long, (unsigned)n) X(                    \
-		MPI_LONG_LONG, long long, n * 281479271743489ll) X(MPI_UNSIGNED_LONG_LONG,                   \
-		unsigned long long, n * 281479271743489ll) X(MPI_FLOAT, float, n / 4.0f) X(MPI_DOUBLE,       \
-		double, n / 3.0) X(MPI_LONG_DOUBLE, long double, n / 8.0) X(MPI_INT8_T, int8_t,              \
-		n % 128) X(MPI_INT16_T, int16_t, n) X(MPI_INT32_T, int32_t, n * 65537) X(MPI_INT64_T,        \
-		int64_t, n * 281479271743489ll) X(MPI_UINT8_T, uint8_t, n & 255) X(MPI_UINT16_T, uint16_t,   \
-		n & 0xffff) X(MPI_UINT32_T, uint32_t, n) X(MPI_UINT64_T, uint64_t, n * 281479271743489ll)    \
-		X(MPI_C_BOOL, bool, n & 1) X(MPI_AINT, MPI_Aint, n * 65537) X(MPI_COUNT, MPI_Count,          \
-			n * 281479271743489ll) X(MPI_OFFSET, MPI_Offset, n * 281479271743489ll)              \
-			X(MPI_C_FLOAT_COMPLEX, float complex, n / 4.0f + (n + 1) * I)                        \
-				X(MPI_C_DOUBLE_COMPLEX, double complex, n / 3.0 - n * I)                     \
-					X(MPI_C_LONG_DOUBLE_COMPLEX, long double complex, n / 4.0 + n * I)
+	X(MPI_LONG, long, n * 65537l)                                                                        \
+	X(MPI_UNSIGNED_LONG, unsigned long, (unsigned)n) X(MPI_LONG_LONG, long long, n * 281479271743489ll)  \
+		X(MPI_UNSIGNED_LONG_LONG, unsigned long long, n * 281479271743489ll) X(MPI_FLOAT, float,     \
+			n / 4.0f) X(MPI_DOUBLE, double, n / 3.0) X(MPI_LONG_DOUBLE, long double,             \
+			n / 8.0) X(MPI_INT8_T, int8_t, n % 128) X(MPI_INT16_T, int16_t, n) X(MPI_INT32_T,    \
+			int32_t, n * 65537) X(MPI_INT64_T, int64_t, n * 281479271743489ll) X(MPI_UINT8_T,    \
+			uint8_t, n & 255) X(MPI_UINT16_T, uint16_t, n & 0xffff) X(MPI_UINT32_T, uint32_t,    \
+			n) X(MPI_UINT64_T, uint64_t, n * 281479271743489ll) X(MPI_C_BOOL, bool, n & 1)       \
+			X(MPI_AINT, MPI_Aint, n * 65537) X(MPI_COUNT, MPI_Count, n * 281479271743489ll)      \
+				X(MPI_OFFSET, MPI_Offset, n * 281479271743489ll)                             \
+					X(MPI_C_FLOAT_COMPLEX, float complex, n / 4.0f + (n + 1) * I)        \
+						X(MPI_C_DOUBLE_COMPLEX, double complex, n / 3.0 - n * I)     \
+							X(MPI_C_LONG_DOUBLE_COMPLEX, long double complex,    \
+								n / 4.0 + n * I)
 #define FORTRAN(X)                                                                                           \
 	X(MPI_CHARACTER, char, n & 127)                                                                      \
 	X(MPI_LOGICAL, int, n & 1)                                                                           \
@@ -92,8 +94,9 @@ struct two_double {
 	X(MPI_INTEGER1, int8_t, n % 128)                                                                     \
 	X(MPI_INTEGER2, int16_t, n)                                                                          \
 	X(MPI_INTEGER4, int32_t, n * 65537)                                                                  \
-	X(MPI_INTEGER8, int64_t, n * 281479271743489ll) X(MPI_REAL4, float, n / 4.0f)                        \
-		X(MPI_REAL8, double, n / 3.0) X(MPI_COMPLEX8, float complex, n + n / 2.0f * I)               \
+	X(MPI_INTEGER8, int64_t, n * 281479271743489ll)                                                      \
+	X(MPI_REAL4, float, n / 4.0f) X(MPI_REAL8, double, n / 3.0)                                          \
+		X(MPI_COMPLEX8, float complex, n + n / 2.0f * I)                                             \
 			X(MPI_COMPLEX16, double complex, n / 3.0 - n * I)
 #define PAIRS(X)                                                                                             \
 	X(MPI_SHORT_INT, struct short_int, n)                                                                \
