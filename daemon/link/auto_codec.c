@@ -77,6 +77,12 @@ struct pxd_auto {
 	uint8_t scratch[SAMPLE];
 };
 
+bool pxd_auto_foresees(const struct pxd_link_opts *o, unsigned elem, size_t n, double rate)
+{
+	return pxd_predict_word(elem) != 0 && n >= PXD_PACK_MIN &&
+	       (o->predict == PXD_PREDICTION_ALWAYS || (rate > 0 && rate < PXD_THIN));
+}
+
 struct pxd_auto *pxd_auto_new(const struct pxd_link_opts *o)
 {
 	struct pxd_auto *a = calloc(1, sizeof *a);

@@ -25,6 +25,9 @@
 /* A wire that carries a few KiB sooner than a worker thread gets to compress them. */
 #define PXD_BRISK 200e6 /* bytes/s */
 
+/* pxd_auto_foresees: are segments of n bytes with this element size predicted on a link that predicts at all? rate as below. */
+bool pxd_auto_foresees(const struct pxd_link_opts *o, unsigned elem, size_t n, double rate);
+
 struct pxd_auto; /* opaque */
 struct pxd_choice {
 	int codec; /* PXD_CODEC_..., 0 = plain */

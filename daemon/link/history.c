@@ -18,8 +18,7 @@ struct pxd_flow {
 	struct px_list kept; /* the newest first */
 };
 
-/* With `predict: auto` only where the codec is chosen by measuring, too. */
-static bool remembers(const struct pxd_link_opts *o)
+bool pxd_history_remembers(const struct pxd_link_opts *o)
 {
 	return o->predict == PXD_PREDICTION_ALWAYS
 		       ? o->compress != PXD_COMPRESS_NONE
@@ -32,7 +31,7 @@ uint64_t pxd_history_share(const struct pxd_hosts *h, int from, int to, int stre
 	uint64_t a = h->sites[from].buffer, b = h->sites[to].buffer, path;
 	int paths = 0;
 
-	if (!remembers(o))
+	if (!pxd_history_remembers(o))
 		return 0;
 	for (int i = 0; i < h->nsites; i++)
 		paths += i == to ? 0 : h->sites[i].ngateways;
@@ -45,7 +44,7 @@ uint64_t pxd_history_share(const struct pxd_hosts *h, int from, int to, int stre
 uint64_t pxd_history_memory(const struct pxd_hosts *h, int site)
 {
 	for (int i = 0; i < h->nsites; i++)
-		if (i != site && remembers(pxd_hosts_link(h, i, site)))
+		if (i != site && pxd_history_remembers(pxd_hosts_link(h, i, site)))
 			return h->sites[site].buffer / PART;
 	return 0;
 }

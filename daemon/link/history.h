@@ -36,6 +36,8 @@ struct pxd_history {
 	uint64_t bytes, share;
 };
 
+/* pxd_history_remembers: does a link predict? With `predict: auto` only where the codec is chosen by measuring, too. */
+bool pxd_history_remembers(const struct pxd_link_opts *o);
 /* pxd_history_share: bytes that both ends of a stream from one site to another remember. 0 = nothing is kept. */
 uint64_t pxd_history_share(const struct pxd_hosts *h, int from, int to, int stream);
 /* pxd_history_memory: the most that a daemon of this site may keep in all. */

@@ -214,9 +214,7 @@ bool pxd_pack_pays(const struct pxd_path *l, uint64_t n)
 /* Shall segments like this one be remembered, and predicted from what is? */
 static bool foreseen(const struct pxd_path *l, const struct px_frame *f, const struct pxd_seg *seg)
 {
-	if (!l->forecast || pxd_predict_word(f->elem) == 0 || seg->len < PXD_PACK_MIN)
-		return false;
-	return l->opts->predict == PXD_PREDICTION_ALWAYS || (l->rate > 0 && l->rate < PXD_THIN);
+	return l->forecast && pxd_auto_foresees(l->opts, f->elem, seg->len, l->rate);
 }
 
 /* The stream that has the newest references for f that its reader has acknowledged; if there are none, one that knows such

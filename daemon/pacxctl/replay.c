@@ -123,11 +123,7 @@ static bool foreseen(const struct pxd_replay *r, const struct item *x)
 {
 	const struct pxd_link_opts *o = &r->setup.opts;
 
-	if (pxd_predict_word(x->f->elem) == 0 || x->seg->len < PXD_PACK_MIN)
-		return false;
-	return o->predict == PXD_PREDICTION_ALWAYS ||
-	       (o->predict == PXD_PREDICTION_AUTO && o->compress == PXD_COMPRESS_AUTO &&
-		       r->setup.rate < PXD_THIN);
+	return pxd_history_remembers(o) && pxd_auto_foresees(o, x->f->elem, x->seg->len, r->setup.rate);
 }
 
 static void choose(struct pxd_replay *r, struct item *x, size_t queued)
