@@ -105,7 +105,6 @@ static int node_new(struct reader *r, const yaml_event_t *e, struct pxd_tree **o
 	return 0;
 }
 
-/* tree_read: the whole document; *root NULL when the text has none. On failure *root holds what was read. */
 static void child_add(struct pxd_tree *up, struct pxd_tree *n)
 {
 	if (up->last)
@@ -116,6 +115,7 @@ static void child_add(struct pxd_tree *up, struct pxd_tree *n)
 	up->nchildren++;
 }
 
+/* tree_read: the whole document; *root NULL when the text has none. On failure *root holds what was read. */
 static int tree_read(struct reader *r, struct pxd_tree **root)
 {
 	struct pxd_tree *open[PXD_TREE_DEPTH];

@@ -64,7 +64,6 @@ static void *lookup_run(void *arg)
 	return NULL;
 }
 
-/* resolve: addresses of the target, for freeaddrinfo; NULL after a failed hop. */
 static void addresses_text(const struct addrinfo *list, char *text, size_t cap)
 {
 	int n = 0;
@@ -79,6 +78,7 @@ static void addresses_text(const struct addrinfo *list, char *text, size_t cap)
 	}
 }
 
+/* resolve: addresses of the target, for freeaddrinfo; NULL after a failed hop. */
 static struct addrinfo *resolve(struct pxd_way *w, const struct target *t)
 {
 	struct lookup *l = calloc(1, sizeof *l);

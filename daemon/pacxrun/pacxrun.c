@@ -93,24 +93,30 @@ static const struct {
 		{ name, no_argument, NULL, letter }, offsetof(struct options, field)                         \
 	}
 	TEXT("hostfile", 'f', file),
-	TEXT("mpi", 256, mpi),
-	TEXT("site", 257, site),
-	FLAG("env", 258, env),
-	FLAG("label", 259, label),
-	TEXT("stats", 260, stats),
-	TEXT("record", 268, record),
-	FLAG("check", 261, check),
-	TEXT("daemons", 262, daemons),
-	TEXT("form", 263, form),
-	TEXT("timeout", 264, timeout),
-	TEXT("buffer", 265, buffer),
-	TEXT("files", 266, files),
-	TEXT("key", 267, key),
+	TEXT("mpi", 0, mpi),
+	TEXT("site", 0, site),
+	FLAG("env", 0, env),
+	FLAG("label", 0, label),
+	TEXT("stats", 0, stats),
+	TEXT("record", 0, record),
+	FLAG("check", 0, check),
+	TEXT("daemons", 0, daemons),
+	TEXT("form", 0, form),
+	TEXT("timeout", 0, timeout),
+	TEXT("buffer", 0, buffer),
+	TEXT("files", 0, files),
+	TEXT("key", 0, key),
 	FLAG("verbose", 'v', verbose),
 #undef TEXT
 #undef FLAG
 };
 #define NROWS (sizeof rows / sizeof rows[0])
+
+/* What getopt_long says of a row: its letter, or a number beyond letters. */
+static int row_val(size_t i)
+{
+	return rows[i].is.val ? rows[i].is.val : 256 + (int)i;
+}
 
 /* Those that do something else. */
 enum { LINK = 512, VERSION };
@@ -126,7 +132,7 @@ static bool row_take(int opt, struct options *o)
 	for (size_t i = 0; i < NROWS; i++) {
 		char *at = (char *)o + rows[i].at;
 
-		if (rows[i].is.val != opt)
+		if (row_val(i) != opt)
 			continue;
 		if (rows[i].is.has_arg)
 			*(const char **)(void *)at = optarg;
@@ -157,8 +163,10 @@ static int options_read(int argc, char **argv, struct options *o)
 	struct option longs[NROWS + sizeof others / sizeof others[0]];
 	int opt;
 
-	for (size_t i = 0; i < NROWS; i++)
+	for (size_t i = 0; i < NROWS; i++) {
 		longs[i] = rows[i].is;
+		longs[i].val = row_val(i);
+	}
 	memcpy(longs + NROWS, others, sizeof others);
 	while ((opt = getopt_long(argc, argv, "+f:n:vh", longs, NULL)) != -1) {
 		if (row_take(opt, o))

@@ -315,10 +315,10 @@ static int command_fill(const struct pxd_plan_options *o, struct pxd_start *st, 
 	struct pxd_hole holes[NHOLES + 1];
 	char *none[] = { NULL }; /* no argument: no word, not an empty one */
 	char *key[] = { "sh", "-c", pxd_key_script(st->site, st->key_names), "sh", NULL };
-	char *script = key[2], *way = st->records ? pxd_template_way(template, "guard", PXD_FAR_KILL) : NULL;
+	char *way = st->records ? pxd_template_way(template, "guard", PXD_FAR_KILL) : NULL;
 	char bad[PXD_HOLE_MAX];
 	const char *near;
-	bool failed = !script;
+	bool failed = !key[2];
 	int rc = PX_ENOMEM;
 
 	holes_words(o, st, prefix, lib, env, w);
@@ -342,7 +342,7 @@ static int command_fill(const struct pxd_plan_options *o, struct pxd_start *st, 
 			st->site->name, bad, near);
 		rc = PX_ECONF;
 	}
-	free(script);
+	free(key[2]);
 	free(way);
 	for (int i = 0; i < NHOLES; i++)
 		words_fini(&w[i]);

@@ -119,6 +119,7 @@ int px_world_get(const uint8_t *in, size_t len, struct px_world **w)
 	struct px_hello *hellos = NULL;
 	struct px_world *got = NULL;
 	size_t at = FIXED;
+	uint64_t sum;
 	int nsites, self, rc;
 
 	if (len < FIXED)
@@ -158,8 +159,8 @@ int px_world_get(const uint8_t *in, size_t len, struct px_world **w)
 	}
 	rc = PX_EPROTO;
 	/* Summed here as well: px_world_new cannot say whether memory was short or the ranks too many. */
-	if (at != len || ranks_of_all(hellos, nsites) > INT_MAX ||
-		ranks_of_all(hellos, nsites) != px_get32(in + 8))
+	sum = ranks_of_all(hellos, nsites);
+	if (at != len || sum > INT_MAX || sum != px_get32(in + 8))
 		goto out;
 	got = px_world_new(nsites, self, hellos);
 	rc = got ? 0 : PX_ENOMEM;
