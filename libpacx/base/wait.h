@@ -2,7 +2,7 @@
  *
  * A waiter polls; after each poll that found nothing it calls px_wait_idle,
  * after each poll that found something px_wait_reset. px_wait_idle spins, then
- * yields the processor, then naps with a growing length. When more processes
+ * yields the processor, then naps, each nap an eighth of what it has waited. When more processes
  * than cores share the node it never spins, because the spinning process keeps
  * the one it waits for off the core. PACX_WAIT=spin|auto|sleep overrides.
  * No thread safety: one struct px_wait per waiter.
@@ -16,8 +16,8 @@
 struct px_wait_policy {
 	uint64_t spin_ns;    /* poll without giving up the core this long */
 	uint64_t yield_ns;   /* then poll with sched_yield up to this age */
-	uint64_t nap_min_ns; /* then sleep, first this long */
-	uint64_t nap_max_ns; /* doubling up to this */
+	uint64_t nap_min_ns; /* then sleep an eighth of that age, but not below this */
+	uint64_t nap_max_ns; /* nor above this */
 };
 
 struct px_wait {
