@@ -10,7 +10,9 @@
  * (dlvsym finds nothing in the vendors' libraries: their symbols have no versions.)
  *
  * dlopen drops RTLD_DEEPBIND, with which a plug-in would bind to the vendor's functions before it sees ours. A second copy of the MPI
- * library, from another file or in a namespace of its own (dlmopen), has a world of its own: that ends the job.
+ * library, from another file or in a namespace of its own (dlmopen), has a world of its own: that ends the job. Who looks up libc's
+ * dlopen to stand in front of it gets ours: UCX does from 1.18 on, in its own scope, where we are not, and writes a wrapper of
+ * what it has found into the tables of all that is loaded.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -107,10 +109,29 @@ static void *behind(const void *caller, const char *name)
 	return ours(px_loaded_next(caller, name), name);
 }
 
+/* is_dlopen: without strcmp, which a sanitizer may not have ready yet. */
+static bool is_dlopen(const char *name)
+{
+	static const char want[] = "dlopen";
+	size_t i = 0;
+
+	while (i < sizeof want - 1 && name[i] == want[i])
+		i++;
+	return name[i] == want[i];
+}
+
+/* opener: our dlopen for the one that it goes on to; what is behind that one (another tool's next) is left as it is. */
+static void *opener(void *found)
+{
+	return found && found == real(&opens, "dlopen") ? (void *)(uintptr_t)dlopen : found;
+}
+
 PLAIN void *dlsym(void *restrict handle, const char *restrict name)
 {
 	void *found;
 
+	if (px_active && handle != RTLD_DEFAULT && handle != RTLD_NEXT && is_dlopen(name))
+		return opener(REAL(sym_fn, sym, "dlsym")(handle, name));
 	if (handle == RTLD_DEFAULT || !own(name)) /* the default order has us before the vendor */
 		JUMP REAL(sym_fn, sym, "dlsym")(handle, name);
 	if (handle != RTLD_NEXT)
