@@ -1,5 +1,5 @@
 /* topo.c: Cartesian, graph and distributed graph topologies on communicators that span sites
- * (MPI standard, chapter 7). Ranks are never reordered.
+ * (MPI standard, chapter 7): what they are asked, and how the first two are made. dist_graph.c makes the third.
  */
 #include "topo.h"
 
@@ -76,10 +76,34 @@ static int attach(struct px_comm *parent, MPI_Comm *comm, const struct px_topo *
 	return rc;
 }
 
-/* The first n ranks of c. */
-static int first_ranks(struct px_comm *c, int n, MPI_Comm *out)
+int px_topo_node(struct px_comm *c, int n, const struct px_edge *edge, size_t nedges, int ndims,
+	const int *dims, int *node)
 {
-	return px_Comm_split(c, c->rank < n ? 0 : MPI_UNDEFINED, c->rank, out);
+	struct px_places p = { .size = c->size, .nparts = c->nparts, .n = n, .edge = edge, .nedges = nedges };
+	int *part = malloc((size_t)c->size * sizeof *part),
+	    *rank_of = malloc(((size_t)n + 1) * sizeof *rank_of);
+	bool ok = part && rank_of;
+
+	p.part = part;
+	p.ndims = ndims;
+	p.dims = dims;
+	for (int r = 0; ok && r < c->size; r++)
+		part[r] = px_part_of(c, r);
+	ok = ok && px_place(&p, rank_of);
+	*node = -1;
+	for (int i = 0; ok && i < n; i++)
+		if (rank_of[i] == c->rank)
+			*node = i;
+	free(part);
+	free(rank_of);
+	return ok ? MPI_SUCCESS : px_raise_memory(c);
+}
+
+int px_topo_make(struct px_comm *c, int node, const struct px_topo *t, MPI_Comm *out)
+{
+	int rc = px_Comm_split(c, node >= 0 ? 0 : MPI_UNDEFINED, node, out);
+
+	return rc == MPI_SUCCESS ? attach(c, out, t) : rc;
 }
 
 static int product(int n, const int dims[], long limit)
@@ -106,20 +130,50 @@ static int raise_dims(struct px_comm *c, int ndims, const int dims[])
 		c, MPI_ERR_DIMS, "the grid has more places than the communicator has ranks, %d", c->size);
 }
 
+/* The node that this rank takes without reordering: its own number. */
+static int own_node(const struct px_comm *c, int n)
+{
+	return c->rank < n ? c->rank : -1;
+}
+
+/* The node of the grid, of n places, that this rank should take. */
+static int grid_node(struct px_comm *c, int ndims, const int dims[], const int periods[], int n, int *node)
+{
+	struct px_edge *edge = malloc(((size_t)n * (size_t)ndims + 1) * sizeof *edge);
+	size_t nedges = 0;
+	int inner = n, rc;
+
+	if (!edge)
+		return px_raise_memory(c);
+	for (int d = 0; d < ndims; d++) {
+		inner /= dims[d];
+		for (int v = 0; v < n && dims[d] > 1; v++) {
+			bool last = v / inner % dims[d] == dims[d] - 1;
+
+			if (!last || periods[d])
+				edge[nedges++] = (struct px_edge){ v,
+					last ? v - (dims[d] - 1) * inner : v + inner, 1 };
+		}
+	}
+	rc = px_topo_node(c, n, edge, nedges, ndims, dims, node);
+	free(edge);
+	return rc;
+}
+
 int px_Cart_create(
 	struct px_comm *c, int ndims, const int dims[], const int periods[], int reorder, MPI_Comm *out)
 {
 	struct px_topo t = { .kind = MPI_CART, .ndims = ndims };
-	int n = ndims < 0 ? -1 : product(ndims, dims, c->size), rc;
+	int n = ndims < 0 ? -1 : product(ndims, dims, c->size), node = own_node(c, n), rc = MPI_SUCCESS;
 	const int none = 0;
 
-	(void)reorder;
 	if (n < 0)
 		return raise_dims(c, ndims, dims);
-	rc = first_ranks(c, n, out);
 	t.dims = (int *)(uintptr_t)(ndims ? dims : &none);
 	t.periods = (int *)(uintptr_t)(ndims ? periods : &none);
-	return rc == MPI_SUCCESS ? attach(c, out, &t) : rc;
+	if (reorder)
+		rc = grid_node(c, ndims, dims, periods, n, &node);
+	return rc == MPI_SUCCESS ? px_topo_make(c, node, &t, out) : rc;
 }
 
 static bool is(const struct px_comm *c, int kind)
@@ -277,12 +331,46 @@ int px_Cart_sub(struct px_comm *c, const int remain[], MPI_Comm *out)
 
 int px_Cart_map(struct px_comm *c, int ndims, const int dims[], const int periods[], int *rank)
 {
-	int n = ndims < 0 ? -1 : product(ndims, dims, c->size);
+	int n = ndims < 0 ? -1 : product(ndims, dims, c->size), node = 0, rc;
 
-	(void)periods;
 	if (n < 0)
 		return raise_dims(c, ndims, dims);
-	*rank = c->rank < n ? c->rank : MPI_UNDEFINED;
+	rc = grid_node(c, ndims, dims, periods, n, &node);
+	if (rc == MPI_SUCCESS)
+		*rank = node >= 0 ? node : MPI_UNDEFINED;
+	return rc;
+}
+
+/* The node of the graph that this rank should take. */
+static int graph_node(struct px_comm *c, int nnodes, const int index[], const int edges[], int *node)
+{
+	size_t nedges = nnodes ? (size_t)index[nnodes - 1] : 0;
+	struct px_edge *edge = malloc((nedges + 1) * sizeof *edge);
+	int rc, v = 0;
+
+	if (!edge)
+		return px_raise_memory(c);
+	for (int i = 0; i < (int)nedges; i++) {
+		while (i >= index[v])
+			v++;
+		edge[i] = (struct px_edge){ v, edges[i], 1 };
+	}
+	rc = px_topo_node(c, nnodes, edge, nedges, 0, NULL, node);
+	free(edge);
+	return rc;
+}
+
+static int graph_check(struct px_comm *c, int nnodes, const int index[], const int edges[])
+{
+	if (nnodes < 0 || nnodes > c->size)
+		return px_raise(c, MPI_ERR_ARG, "%d nodes, the communicator has %d ranks", nnodes, c->size);
+	for (int i = 0; i < nnodes; i++)
+		if (index[i] < (i ? index[i - 1] : 0))
+			return px_raise(c, MPI_ERR_ARG, "index[%d] is %d", i, index[i]);
+	for (int i = 0; nnodes && i < index[nnodes - 1]; i++)
+		if (edges[i] < 0 || edges[i] >= nnodes)
+			return px_raise(c, MPI_ERR_ARG, "edges[%d] is %d, the graph has %d nodes", i,
+				edges[i], nnodes);
 	return MPI_SUCCESS;
 }
 
@@ -290,23 +378,16 @@ int px_Graph_create(
 	struct px_comm *c, int nnodes, const int index[], const int edges[], int reorder, MPI_Comm *out)
 {
 	struct px_topo t = { .kind = MPI_GRAPH, .nnodes = nnodes };
-	int rc;
+	int node = own_node(c, nnodes), rc = graph_check(c, nnodes, index, edges);
 
-	(void)reorder;
-	if (nnodes < 0 || nnodes > c->size)
-		return px_raise(c, MPI_ERR_ARG, "%d nodes, the communicator has %d ranks", nnodes, c->size);
-	for (int i = 0; i < nnodes; i++)
-		if (index[i] < (i ? index[i - 1] : 0))
-			return px_raise(c, MPI_ERR_ARG, "index[%d] is %d", i, index[i]);
+	if (rc != MPI_SUCCESS)
+		return rc;
 	t.nedges = nnodes ? index[nnodes - 1] : 0;
-	for (int i = 0; i < t.nedges; i++)
-		if (edges[i] < 0 || edges[i] >= nnodes)
-			return px_raise(c, MPI_ERR_ARG, "edges[%d] is %d, the graph has %d nodes", i,
-				edges[i], nnodes);
 	t.index = (int *)(uintptr_t)index;
 	t.edges = (int *)(uintptr_t)edges;
-	rc = first_ranks(c, nnodes, out);
-	return rc == MPI_SUCCESS ? attach(c, out, &t) : rc;
+	if (reorder)
+		rc = graph_node(c, nnodes, index, edges, &node);
+	return rc == MPI_SUCCESS ? px_topo_make(c, node, &t, out) : rc;
 }
 
 int px_Graphdims_get(struct px_comm *c, int *nnodes, int *nedges)
@@ -355,177 +436,13 @@ int px_Graph_neighbors(struct px_comm *c, int rank, int max, int neighbors[])
 
 int px_Graph_map(struct px_comm *c, int nnodes, const int index[], const int edges[], int *rank)
 {
-	(void)index;
-	(void)edges;
-	*rank = c->rank < nnodes ? c->rank : MPI_UNDEFINED;
-	return MPI_SUCCESS;
-}
+	int node = 0, rc = graph_check(c, nnodes, index, edges);
 
-static int check_ranks(struct px_comm *c, int n, const int ranks[], const char *name)
-{
-	for (int i = 0; i < n; i++)
-		if (ranks[i] < 0 || ranks[i] >= c->size)
-			return px_raise(c, MPI_ERR_ARG, "%s[%d] is %d, the communicator has %d", name, i,
-				ranks[i], c->size);
-	return n >= 0 ? MPI_SUCCESS : px_raise(c, MPI_ERR_ARG, "%d %s", n, name);
-}
-
-static bool weighted(const int w[])
-{
-	return w != px_unweighted();
-}
-
-int px_Dist_graph_create_adjacent(struct px_comm *c, int nin, const int in[], const int inw[], int nout,
-	const int out[], const int outw[], MPI_Info info, int reorder, MPI_Comm *comm)
-{
-	struct px_topo t = { .kind = MPI_DIST_GRAPH, .nin = nin, .nout = nout };
-	const int none = 0;
-	int rc;
-
-	(void)info;
-	(void)reorder;
-	if ((rc = check_ranks(c, nin, in, "sources")) != MPI_SUCCESS ||
-		(rc = check_ranks(c, nout, out, "destinations")) != MPI_SUCCESS)
-		return rc;
-	t.in = (int *)(uintptr_t)(nin ? in : &none);
-	t.out = (int *)(uintptr_t)(nout ? out : &none);
-	t.in_weight = weighted(inw) ? (int *)(uintptr_t)(nin ? inw : &none) : NULL;
-	t.out_weight = weighted(outw) ? (int *)(uintptr_t)(nout ? outw : &none) : NULL;
-	rc = px_Comm_split(c, 0, c->rank, comm); /* not dup: attributes are not copied */
-	return rc == MPI_SUCCESS ? attach(c, comm, &t) : rc;
-}
-
-#define EDGE_BYTES 12 /* source, destination, weight */
-
-/* Everybody's edges to everybody: *all = edges in rank order, *n their number. */
-static int edges_agree(struct px_comm *c, const uint8_t *mine, int nmine, uint8_t **all, int *n)
-{
-	struct px_sched *s;
-	MPI_Count *bytes = malloc((size_t)c->size * sizeof *bytes);
-	uint8_t count[4], *counts = malloc((size_t)c->size * 4);
-	int rc = MPI_ERR_NO_MEM;
-
-	*all = NULL;
-	*n = 0;
-	if (!bytes || !counts) {
-		px_raise_memory(c);
-		goto out;
-	}
-	px_put32(count, (uint32_t)nmine);
-	rc = px_comm_agree(c, count, 4, counts);
-	if (rc != MPI_SUCCESS)
-		goto out;
-	for (int r = 0; r < c->size; r++) {
-		bytes[r] = (MPI_Count)px_get32(counts + 4 * r) * EDGE_BYTES;
-		*n += (int)px_get32(counts + 4 * r);
-	}
-	*all = malloc((size_t)*n * EDGE_BYTES + 1);
-	s = *all ? px_sched_new(c, PX_COLL_COMM) : NULL;
-	if (s)
-		px_coll_allgather(s, mine, bytes, *all);
-	rc = px_sched_run(s, c);
-out:
-	free(bytes);
-	free(counts);
-	return rc;
-}
-
-int px_Dist_graph_create(struct px_comm *c, int n, const int sources[], const int degrees[],
-	const int dests[], const int weights[], MPI_Info info, int reorder, MPI_Comm *comm)
-{
-	struct px_topo t = { .kind = MPI_DIST_GRAPH };
-	int nmine = 0, nall, rc;
-	uint8_t *mine, *all = NULL, *p;
-	bool ok;
-
-	(void)info;
-	(void)reorder;
-	if ((rc = check_ranks(c, n, sources, "sources")) != MPI_SUCCESS)
-		return rc;
-	for (int i = 0; i < n; i++)
-		nmine += degrees[i];
-	if ((rc = check_ranks(c, nmine, dests, "destinations")) != MPI_SUCCESS)
-		return rc;
-	mine = p = malloc((size_t)nmine * EDGE_BYTES + 1);
-	if (!mine)
-		return px_raise_memory(c);
-	for (int i = 0, k = 0; i < n; i++) {
-		for (int j = 0; j < degrees[i]; j++, k++, p += EDGE_BYTES) {
-			px_put32(p, (uint32_t)sources[i]);
-			px_put32(p + 4, (uint32_t)dests[k]);
-			px_put32(p + 8, weighted(weights) ? (uint32_t)weights[k] : 0);
-		}
-	}
-	rc = edges_agree(c, mine, nmine, &all, &nall);
-	free(mine);
-	if (rc != MPI_SUCCESS) {
-		free(all);
-		return rc;
-	}
-	t.in = malloc((size_t)(nall + 1) * sizeof(int));
-	t.out = malloc((size_t)(nall + 1) * sizeof(int));
-	t.in_weight = malloc((size_t)(nall + 1) * sizeof(int));
-	t.out_weight = malloc((size_t)(nall + 1) * sizeof(int));
-	ok = t.in && t.out && t.in_weight && t.out_weight;
-	for (int i = 0; ok && i < nall; i++) {
-		int from = (int)px_get32(all + i * EDGE_BYTES), to = (int)px_get32(all + i * EDGE_BYTES + 4);
-		int w = (int)px_get32(all + i * EDGE_BYTES + 8);
-
-		if (to == c->rank) {
-			t.in[t.nin] = from;
-			t.in_weight[t.nin++] = w;
-		}
-		if (from == c->rank) {
-			t.out[t.nout] = to;
-			t.out_weight[t.nout++] = w;
-		}
-	}
-	free(all);
-	if (!weighted(weights)) {
-		free(t.in_weight);
-		free(t.out_weight);
-		t.in_weight = t.out_weight = NULL;
-	}
-	rc = ok ? px_Comm_split(c, 0, c->rank, comm) : px_raise_memory(c);
 	if (rc == MPI_SUCCESS)
-		rc = attach(c, comm, &t);
-	free(t.in);
-	free(t.out);
-	free(t.in_weight);
-	free(t.out_weight);
+		rc = graph_node(c, nnodes, index, edges, &node);
+	if (rc == MPI_SUCCESS)
+		*rank = node >= 0 ? node : MPI_UNDEFINED;
 	return rc;
-}
-
-int px_Dist_graph_neighbors_count(struct px_comm *c, int *nin, int *nout, int *is_weighted)
-{
-	if (!is(c, MPI_DIST_GRAPH))
-		return px_raise(c, MPI_ERR_TOPOLOGY, "the communicator has no distributed graph topology");
-	*nin = c->topo->nin;
-	*nout = c->topo->nout;
-	*is_weighted = c->topo->in_weight != NULL || c->topo->out_weight != NULL;
-	return MPI_SUCCESS;
-}
-
-static void copy_some(int *to, const int *from, int n, int max)
-{
-	for (int i = 0; from && i < n && i < max; i++)
-		to[i] = from[i];
-}
-
-int px_Dist_graph_neighbors(
-	struct px_comm *c, int maxin, int in[], int inw[], int maxout, int out[], int outw[])
-{
-	struct px_topo *t = c->topo;
-
-	if (!is(c, MPI_DIST_GRAPH))
-		return px_raise(c, MPI_ERR_TOPOLOGY, "the communicator has no distributed graph topology");
-	copy_some(in, t->in, t->nin, maxin);
-	copy_some(out, t->out, t->nout, maxout);
-	if (weighted(inw))
-		copy_some(inw, t->in_weight, t->nin, maxin);
-	if (weighted(outw))
-		copy_some(outw, t->out_weight, t->nout, maxout);
-	return MPI_SUCCESS;
 }
 
 int px_topo_neighbors(struct px_comm *c, int *nin, int **in, int *nout, int **out)
