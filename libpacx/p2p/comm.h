@@ -39,6 +39,9 @@ struct px_comm {
 	struct px_match p2p, coll;
 	struct px_match parts; /* partitioned messages, of ctx | 3; from the first of them on (parted) */
 	bool parted;
+	/* Fairness: from any source, whose message is taken first if this site and others have one: they take turns. What a probe has found stays
+	 * first until the next receive. */
+	bool local_first, probed;
 	uint32_t seq;              /* collectives called so far */
 	uint32_t dups, dups_done;  /* nonblocking native duplications called, and complete, so far */
 	struct px_comm *next_dead; /* see px_comm_sweep */
@@ -101,6 +104,20 @@ static inline int px_rank_of_local(const struct px_comm *c, int native)
 	int r = px_ranks_member(c->ranks, c->self, native) - c->lo;
 
 	return r >= 0 && r < c->size ? r : -1;
+}
+
+/* px_comm_took: a message of this site, or of another one, was received from any source. */
+static inline void px_comm_took(struct px_comm *c, bool local)
+{
+	c->local_first = !local;
+	c->probed = false;
+}
+
+/* px_comm_asked: a receive names its source. If a probe has found that one, it is the others' turn now. */
+static inline void px_comm_asked(struct px_comm *c)
+{
+	if (c->probed)
+		px_comm_took(c, c->local_first);
 }
 
 /* px_comm_new: communicator of these ranks (held as long), native = its members here (taken over), in the same order.

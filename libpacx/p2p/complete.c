@@ -313,36 +313,74 @@ int px_Testall(int n, MPI_Request req[], int *flag, MPI_Status statuses[])
 	return rc;
 }
 
-/* One look for MPI_Waitany and MPI_Testany. True: *index (or MPI_UNDEFINED), *status and *rc are set. */
-static bool look_any(struct mix *m, MPI_Request *req, int *index, MPI_Status *status, int *rc)
-{
-	bool active = false;
-	int flag, at;
+/* Nothing may starve what is beside it in an array, however often it completes: each look for one request begins behind the one that the last
+ * look has found, and first among those, native or ours, that it was not one of. */
+static struct {
+	unsigned own, native; /* taken modulo the length of the array */
+	bool native_first;
+} turn;
 
-	for (int i = 0; i < m->no; i++) {
+/* One look at our own requests; *active: some of them are. True: *index, *status and *rc are set. */
+static bool any_own(struct mix *m, MPI_Request *req, bool *active, int *index, MPI_Status *status, int *rc)
+{
+	for (int k = 0; k < m->no; k++) {
+		int i = (int)((turn.own + (unsigned)k) % (unsigned)m->no);
 		struct px_req *r = m->own[i];
 
 		if (px_req_asleep(r))
 			continue;
-		active = true;
+		*active = true;
 		if (px_req_test(r)) {
+			turn.own = (unsigned)i + 1;
+			turn.native_first = true;
 			*index = m->own_at[i];
 			*rc = px_req_finish(r, &req[*index], status);
 			return true;
 		}
 	}
-	*rc = px_n.Testany(m->nn, m->nat, &at, &flag, m->nat_st);
-	if (*rc != MPI_SUCCESS || (flag && at != MPI_UNDEFINED)) {
-		*index = at == MPI_UNDEFINED ? MPI_UNDEFINED : m->nat_at[at];
-		px_status_copy(status, &m->nat_st[0]);
-		return true;
-	}
-	if (flag && !active) {
-		*index = MPI_UNDEFINED;
-		px_status_empty(status);
-		return true;
-	}
 	return false;
+}
+
+/* The same of n native ones, from the k-th on. */
+static bool any_native_of(struct mix *m, int k, int n, bool *active, int *index, MPI_Status *status, int *rc)
+{
+	int flag = 1, at = MPI_UNDEFINED;
+
+	*rc = n > 0 ? px_n.Testany(n, m->nat + k, &at, &flag, m->nat_st) : MPI_SUCCESS;
+	*active = *active || !flag;
+	if (*rc == MPI_SUCCESS && (!flag || at == MPI_UNDEFINED))
+		return false;
+	*index = at == MPI_UNDEFINED ? MPI_UNDEFINED : m->nat_at[k + at];
+	if (at != MPI_UNDEFINED)
+		turn.native = (unsigned)(k + at) + 1;
+	turn.native_first = false;
+	px_status_copy(status, &m->nat_st[0]);
+	return true;
+}
+
+static bool any_native(struct mix *m, bool *active, int *index, MPI_Status *status, int *rc)
+{
+	int k = m->nn > 0 ? (int)(turn.native % (unsigned)m->nn) : 0;
+
+	return any_native_of(m, k, m->nn - k, active, index, status, rc) ||
+	       any_native_of(m, 0, k, active, index, status, rc);
+}
+
+/* One look for MPI_Waitany and MPI_Testany. True: *index (or MPI_UNDEFINED), *status and *rc are set. */
+static bool look_any(struct mix *m, MPI_Request *req, int *index, MPI_Status *status, int *rc)
+{
+	bool active = false, native_first = turn.native_first;
+
+	*rc = MPI_SUCCESS;
+	if ((native_first && any_native(m, &active, index, status, rc)) ||
+		any_own(m, req, &active, index, status, rc) ||
+		(!native_first && any_native(m, &active, index, status, rc)))
+		return true;
+	if (active)
+		return false;
+	*index = MPI_UNDEFINED;
+	px_status_empty(status);
+	return true;
 }
 
 int px_Waitany(int n, MPI_Request req[], int *index, MPI_Status *status)

@@ -92,10 +92,40 @@ static int recv_natively(struct px_req *r, int source)
 	return r->native != MPI_REQUEST_NULL ? MPI_SUCCESS : rc;
 }
 
+/* Messages of other sites wait for this receive from any source, but it is the turn of this one: take a message of its, if there is one. */
+static bool take_local(struct px_req *r, int *rc)
+{
+	MPI_Message message;
+	int flag = 0;
+
+	*rc = px_n.Improbe(MPI_ANY_SOURCE, r->tag, r->c->native, &flag, &message, MPI_STATUS_IGNORE);
+	if (*rc == MPI_SUCCESS && flag)
+		*rc = PX_N(Imrecv, r->buf, r->count, r->type, &message, &r->native);
+	return *rc != MPI_SUCCESS || flag;
+}
+
+/* A message of another site for r, which has come already; NULL: none, or one of this site is taken instead (*local, with *rc). */
+static struct px_msg *take_arrived(struct px_req *r, bool *local, int *rc)
+{
+	struct px_comm *c = r->c;
+	struct px_msg *u = px_match_find(&c->p2p, r->peer, r->tag, false);
+
+	*local = false;
+	if (r->peer != MPI_ANY_SOURCE) {
+		px_comm_asked(c);
+	} else {
+		*local = u && c->local_first && take_local(r, rc);
+		if (u)
+			px_comm_took(c, *local);
+		c->probed = false;
+	}
+	return u && !*local ? px_match_find(&c->p2p, r->peer, r->tag, true) : NULL;
+}
+
 int px_recv_start(struct px_req *r)
 {
 	struct px_comm *c = r->c;
-	bool any = r->peer == MPI_ANY_SOURCE;
+	bool any = r->peer == MPI_ANY_SOURCE, local;
 	struct px_msg *u;
 	int rc;
 
@@ -105,12 +135,16 @@ int px_recv_start(struct px_req *r)
 		r->done = true;
 		return MPI_SUCCESS;
 	}
-	if (!any && px_lrank(c, r->peer) >= 0)
+	if (!any && px_lrank(c, r->peer) >= 0) {
+		px_comm_asked(c);
 		return recv_natively(r, px_lrank(c, r->peer));
+	}
 	if (!px_type_get(r->type))
 		return px_raise_type(c);
+	u = take_arrived(r, &local, &rc);
+	if (local)
+		return rc;
 	px_req_hold_types(r);
-	u = px_match_find(&c->p2p, r->peer, r->tag, true);
 	if (u) {
 		px_channel_take(r, u);
 		return MPI_SUCCESS;
@@ -327,6 +361,7 @@ int px_Recv(
 	if (rc != MPI_SUCCESS)
 		return rc;
 	if (here(c, src)) {
+		px_comm_asked(c);
 		px_blocking(rc, PX_N(Recv, buf, count, t, px_lrank(c, src), tag, c->native, status));
 		if (status != MPI_STATUS_IGNORE)
 			status->MPI_SOURCE = src;

@@ -93,11 +93,54 @@ static int hold(struct px_comm *c, int src, int tag, bool remote, MPI_Message *m
 	return MPI_SUCCESS;
 }
 
+/* Look at what has come from other sites. */
+static int look_remote(
+	int src, int tag, struct px_comm *c, int *flag, MPI_Message *message, MPI_Status *status)
+{
+	struct px_msg *u = remote_too(c, src) ? px_match_find(&c->p2p, src, tag, false) : NULL;
+	int rc = u && message ? hold(c, src, tag, true, message) : MPI_SUCCESS;
+
+	*flag = u && rc == MPI_SUCCESS;
+	if (*flag)
+		fill_status(status, u);
+	return rc;
+}
+
+/* Look at what has come from this site. */
+static int look_local(
+	int src, int tag, struct px_comm *c, int *flag, MPI_Message *message, MPI_Status *status)
+{
+	int rc;
+
+	*flag = 0;
+	if (native_source(c, src) == -3)
+		return MPI_SUCCESS;
+	rc = message ? px_n.Improbe(native_source(c, src), tag, c->native, flag, message, status)
+		     : px_n.Iprobe(native_source(c, src), tag, c->native, flag, status);
+	if (rc != MPI_SUCCESS || !*flag)
+		return rc;
+	translate(c, status);
+	return message ? hold(c, src, tag, false, message) : MPI_SUCCESS;
+}
+
+/* A message was found, and with message taken. */
+static void found(struct px_comm *c, int src, bool local, bool taken)
+{
+	if (src == MPI_ANY_SOURCE && taken) {
+		px_comm_took(c, local);
+	} else if (src == MPI_ANY_SOURCE) {
+		c->local_first = local;
+		c->probed = true;
+	} else if (taken) {
+		px_comm_asked(c);
+	}
+}
+
 /* Look once; message NULL: leave it where it is. */
 static int look(int src, int tag, struct px_comm *c, int *flag, MPI_Message *message, MPI_Status *status)
 {
 	int rc = px_check_args(c, 0, MPI_BYTE, src, tag, true);
-	struct px_msg *u;
+	bool local = c->local_first;
 
 	if (rc != MPI_SUCCESS)
 		return rc;
@@ -109,25 +152,17 @@ static int look(int src, int tag, struct px_comm *c, int *flag, MPI_Message *mes
 		return MPI_SUCCESS;
 	}
 	px_progress();
-	u = remote_too(c, src) ? px_match_find(&c->p2p, src, tag, false) : NULL;
-	if (u) {
-		if (message)
-			rc = hold(c, src, tag, true, message);
+	for (int i = 0; i < 2; i++, local = !local) {
+		rc = local ? look_local(src, tag, c, flag, message, status)
+			   : look_remote(src, tag, c, flag, message, status);
 		if (rc != MPI_SUCCESS)
 			return rc;
-		*flag = 1;
-		fill_status(status, u);
-		return MPI_SUCCESS;
+		if (*flag) {
+			found(c, src, local, message != NULL);
+			return MPI_SUCCESS;
+		}
 	}
-	*flag = 0;
-	if (native_source(c, src) == -3)
-		return MPI_SUCCESS;
-	rc = message ? px_n.Improbe(native_source(c, src), tag, c->native, flag, message, status)
-		     : px_n.Iprobe(native_source(c, src), tag, c->native, flag, status);
-	if (rc != MPI_SUCCESS || !*flag)
-		return rc;
-	translate(c, status);
-	return message ? hold(c, src, tag, false, message) : MPI_SUCCESS;
+	return MPI_SUCCESS;
 }
 
 int px_Iprobe(int src, int tag, struct px_comm *c, int *flag, MPI_Status *status)
