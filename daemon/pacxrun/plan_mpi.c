@@ -10,7 +10,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -299,8 +301,8 @@ const char *const *pxd_plan_openmpi_options(void)
 	return geteuid() == 0 ? root : root + 1;
 }
 
-/* launcher_run: its exit status as a shell shows it for two programs that do nothing; -1 = it cannot be said. */
-static int launcher_run(const char *launcher)
+/* launcher_run: its exit status as a shell shows it for two programs that do nothing; -1 = it cannot be said. Temporary files are in `tmp`. */
+static int launcher_run(const char *launcher, const char *tmp)
 {
 	static const char *const programs[] = { "-np", "1", "true", ":", "-np", "1", "true" };
 	const char *const *option = pxd_plan_openmpi_options();
@@ -316,6 +318,7 @@ static int launcher_run(const char *launcher)
 		null = open("/dev/null", O_RDWR);
 		for (int fd = 0; fd < 3; fd++)
 			dup2(null, fd);
+		setenv("TMPDIR", tmp, 1);
 		alarm(PROBE_S);
 		execvp(launcher, (char *const *)(uintptr_t)argv);
 		_exit(127);
@@ -328,11 +331,41 @@ static int launcher_run(const char *launcher)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+static int drop(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+	(void)st, (void)kind, (void)at;
+	remove(path);
+	return 0;
+}
+
+/* launcher_try: Open MPI 5's, if it dies, leaves a directory named by its process id, of which the next one of that id dies: it has a
+ * directory of its own, which goes with it. */
+static int launcher_try(const char *launcher)
+{
+	const char *base = getenv("TMPDIR");
+	char tmp[PATH_MAX];
+	int status;
+
+	snprintf(tmp, sizeof tmp, "%s/pacx-XXXXXX", base && *base ? base : "/tmp");
+	if (!mkdtemp(tmp))
+		return -1;
+	status = launcher_run(launcher, tmp);
+	nftw(tmp, drop, 8, FTW_DEPTH | FTW_PHYS);
+	return status;
+}
+
 bool pxd_plan_mpmd(const struct pxd_plan_mpi *m)
 {
+	static char tried[PATH_MAX]; /* of many sites, most have the same */
+	static bool can;
+
 	if (m->flavor != PX_MPI_OPENMPI || (m->major && m->major < 5) || !*m->launcher)
 		return true;
-	/* One that dies of it, or is late: every launcher can start the single form. That one refuses will be seen when it is to start
-	 * the job, in either form. */
-	return launcher_run(m->launcher) == 0;
+	if (strcmp(tried, m->launcher) != 0) {
+		/* One that dies of it, or is late: every launcher can start the single form. That one refuses will be seen when it is to
+		 * start the job, in either form. */
+		can = launcher_try(m->launcher) == 0;
+		snprintf(tried, sizeof tried, "%s", m->launcher);
+	}
+	return can;
 }

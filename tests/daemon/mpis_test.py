@@ -198,6 +198,21 @@ def test_what_the_vendor_lacks_is_refused_by_name():
     assert r.stderr.count("MPI_Isendrecv: the MPI library of this program, MPICH") == 2, r.stderr
 
 
+def test_a_launcher_that_dies_of_two_programs_is_given_one_and_leaves_nothing():
+    """As that of Open MPI 5.0.7 does, which leaves a directory by its process id, of which the next one of that id dies."""
+    need("openmpi")
+    where, tmp = other_mpi("openmpi", "openmpi-5.9.9"), f"{TMP}/tmp"
+    os.makedirs(tmp)
+    for dies, form in (("mkdir -p $TMPDIR/left/x; kill -SEGV $$", "single executable"), ("exit 0", "MPMD")):
+        with open(f"{where}/bin/mpirun", "w") as f:
+            f.write(f"#!/bin/sh\necho tried >>{where}/tries\n{dies}\n")
+        r = pacxrun("-n", "1+1", "--check", "--mpi", "openmpi-5.9.9", "--", program("openmpi", "five", f"{where}/lib"), TMPDIR=tmp)
+        assert r.returncode == 0 and r.stdout.count(form) == 2, f"{r.returncode}\n{r.stdout}{r.stderr}"
+        assert not os.listdir(tmp), os.listdir(tmp)
+    with open(f"{where}/tries") as f:
+        assert len(f.readlines()) == 2, "once for all sites of a job"
+
+
 def test_pacxctl_lists_what_is_built():
     other = other_mpi("openmpi", another()) if "openmpi" in flavors() else None
     env = dict(os.environ)

@@ -100,7 +100,8 @@ def good_jobs_are_good():
     for options in ((), ("--form", "single"), ("--daemons", "first"), ("--label",)):
         p = local(PROG, options=options)
         assert p.returncode == 0 and len([x for x in p.stdout.splitlines() if x.endswith("of 4")]) == 4, p.stdout + p.stderr
-        assert p.stderr == "" and "pacx " not in p.stdout, p.stderr
+        said = [x for x in p.stderr.splitlines() if ": waiting for " not in x]  # a slow machine keeps a site waiting
+        assert not said and "pacx " not in p.stdout, p.stderr
 
 
 def programs_past_the_preload_are_named_by_the_daemons():

@@ -34,7 +34,9 @@ def version(flavor):
 def mpmd(flavor):
     """Can the launcher start two programs as one job? That of Open MPI 5.0.7 dies of it."""
     more = ["--oversubscribe", "--allow-run-as-root"] if flavor == "openmpi" else []
-    p = subprocess.run([f"mpirun.{flavor}", *more, "-np", "1", "true", ":", "-np", "1", "true"], stdin=subprocess.DEVNULL, capture_output=True)
+    with tempfile.TemporaryDirectory(prefix="pacx-mpmd-") as tmp:  # what it leaves when it dies is what a later one of its process id dies of
+        p = subprocess.run([f"mpirun.{flavor}", *more, "-np", "1", "true", ":", "-np", "1", "true"], stdin=subprocess.DEVNULL,
+                           capture_output=True, env=dict(os.environ, TMPDIR=tmp))
     return p.returncode >= 0 and p.returncode < 128
 
 
