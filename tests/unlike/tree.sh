@@ -12,7 +12,7 @@ ARCH=$2
 CPU=$ARCH # as GNU names it
 TREE=$DIR/$ARCH
 BIN=$DIR/bin-$ARCH
-STAMP=$TREE/.made-3
+STAMP=$TREE/.made-4
 
 skip() {
 	echo "unlike: $ARCH: skipped: $*"
@@ -102,7 +102,7 @@ EOF
 	# run another one, which qemu does not do: run that.
 	made run <<EOF
 #!/bin/sh
-export UCX_TLS=tcp,self,sysv # of what UCX would choose, qemu has no cross-memory attach
+export UCX_TLS=self,sysv # qemu has no cross-memory attach, and over UCX's TCP MPICH's own MPI_Finalize hangs (VENDORS.md)
 [ "\$1" != env ] || shift
 preload=
 while :; do
