@@ -279,22 +279,6 @@ static uint64_t logicals(const uint8_t *in, size_t a, const struct px_repr *from
 	return n;
 }
 
-static uint64_t floats(enum px_atom a, const uint8_t *in, const struct px_repr *from, uint8_t *out,
-	const struct px_repr *to, uint64_t n)
-{
-	enum px_float_format f = format_of(a, from), g = format_of(a, to);
-	size_t in_size = px_atom_size(a, from), out_size = px_atom_size(a, to);
-	struct px_number v;
-	uint64_t first = n;
-
-	for (uint64_t i = 0; i < n; i++) {
-		px_float_get(in + i * in_size, f, in_size, from->big_endian, &v);
-		if (!px_float_put(out + i * out_size, g, out_size, to->big_endian, &v) && first == n)
-			first = i;
-	}
-	return first;
-}
-
 uint64_t px_convert(enum px_atom a, const struct px_repr *from, const void *in, const struct px_repr *to,
 	void *out, uint64_t n)
 {
@@ -309,7 +293,8 @@ uint64_t px_convert(enum px_atom a, const struct px_repr *from, const void *in, 
 		else
 			swap(in, out, n, in_size);
 	} else if (is_float(a)) {
-		return floats(a, in, from, out, to, n);
+		return px_floats_convert(in, format_of(a, from), in_size, from->big_endian, out,
+			format_of(a, to), out_size, to->big_endian, n);
 	} else if (is_logical(a)) {
 		return logicals(in, in_size, from, out, out_size, to, n);
 	} else {

@@ -3,7 +3,8 @@
  * Design. Every format is a sign, a power of two and a significand, which a px_number holds with 128 bits: more than any format has,
  * so taking apart loses nothing but the tail of a double-double whose parts lie far apart; what was lost there is kept as one
  * bit at the end ("sticky"), which is all that correct rounding to fewer bits needs. NaN stays NaN, quiet, with as much of
- * its payload as there is room for.
+ * its payload as there is room for. Ordinary numbers between x87's format and binary128, which is what x86 and all others meet with, take
+ * a short way without all that (ordinary).
  */
 #include "floats.h"
 
@@ -13,7 +14,8 @@
 
 #include "endian.h"
 
-#define TOP (UINT64_C(1) << 63)
+#define TOP      (UINT64_C(1) << 63)
+#define HOST_BIG (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
 
 /* Significand bits, the hidden one included, and the exponents of the largest and the smallest normal number. */
 static const struct shape {
@@ -43,6 +45,20 @@ static void store(uint8_t *p, size_t n, bool big, uint64_t hi, uint64_t lo)
 	px_put64(le + 8, hi);
 	for (size_t i = 0; i < n; i++)
 		p[big ? n - 1 - i : i] = le[i];
+}
+
+static uint64_t load64(const uint8_t *p, bool big)
+{
+	uint64_t v;
+
+	memcpy(&v, p, 8);
+	return big != HOST_BIG ? __builtin_bswap64(v) : v;
+}
+
+static void store64(uint8_t *p, bool big, uint64_t v)
+{
+	v = big != HOST_BIG ? __builtin_bswap64(v) : v;
+	memcpy(p, &v, 8);
 }
 
 static void shift_left(struct px_number *v, int n)
@@ -322,6 +338,73 @@ bool px_float_put(uint8_t *p, enum px_float_format f, size_t size, bool big, con
 	fit(&rest, &shapes[PX_FLOAT_DOUBLE], &none);
 	put_rounded(p + 8, PX_FLOAT_DOUBLE, 8, big, rest);
 	return fits;
+}
+
+/* Between 80 bits of x87 and 128 of IEEE the exponents are the same and only the significand is longer or shorter: all that is needed
+ * for zeros and numbers that are neither denormal nor special, and do not become infinite. False: nothing is written. */
+static bool ordinary(const uint8_t *in, enum px_float_format f, bool in_big, uint8_t *out,
+	enum px_float_format g, size_t out_size, bool out_big)
+{
+	const uint64_t tail = (UINT64_C(1) << 49) - 1, half = UINT64_C(1) << 48;
+	uint64_t hi, lo, sig;
+	unsigned head;
+
+	if (f == PX_FLOAT_X87) {
+		sig = load64(in, false);
+		head = px_get16(in + 8);
+		lo = sig << 49;
+	} else {
+		hi = load64(in_big ? in : in + 8, in_big);
+		lo = load64(in_big ? in + 8 : in, in_big);
+		head = (unsigned)(hi >> 48);
+		sig = TOP | hi << 15 | lo >> 49;
+	}
+	if ((head & 0x7fff) == 0 && (sig & ~TOP) == 0 && (f == PX_FLOAT_X87 ? sig : lo) == 0)
+		sig = 0; /* a zero is one of them, too */
+	else if ((head & 0x7fff) == 0 || (head & 0x7fff) == 0x7fff || !(sig & TOP))
+		return false;
+	if (g == PX_FLOAT_QUAD) {
+		store64(out_big ? out : out + 8, out_big, (uint64_t)head << 48 | sig << 1 >> 16);
+		store64(out_big ? out + 8 : out, out_big, lo);
+		return true;
+	}
+	lo &= f == PX_FLOAT_QUAD ? tail : 0;
+	if (lo > half || (lo == half && (sig & 1))) {
+		if (++sig == 0) { /* all ones became 1000... */
+			sig = TOP;
+			head++;
+		}
+		if ((head & 0x7fff) == 0x7fff)
+			return false;
+	}
+	memset(out, 0, out_size);
+	store64(out, false, sig);
+	px_put16(out + 8, (uint16_t)head);
+	return true;
+}
+
+/* x87's 80 bits are those of x86, which is little-endian. */
+static bool usual(enum px_float_format f, bool big)
+{
+	return f == PX_FLOAT_QUAD || (f == PX_FLOAT_X87 && !big);
+}
+
+uint64_t px_floats_convert(const uint8_t *in, enum px_float_format f, size_t in_size, bool in_big,
+	uint8_t *out, enum px_float_format g, size_t out_size, bool out_big, uint64_t n)
+{
+	bool quick = usual(f, in_big) && usual(g, out_big);
+	uint64_t first = n;
+
+	for (uint64_t i = 0; i < n; i++, in += in_size, out += out_size) {
+		struct px_number v;
+
+		if (quick && ordinary(in, f, in_big, out, g, out_size, out_big))
+			continue;
+		px_float_get(in, f, in_size, in_big, &v);
+		if (!px_float_put(out, g, out_size, out_big, &v) && first == n)
+			first = i;
+	}
+	return first;
 }
 
 void px_number_text(const struct px_number *v, char *out, size_t cap)

@@ -32,6 +32,10 @@ void px_float_get(const uint8_t *p, enum px_float_format f, size_t size, bool bi
  * infinity has been written. */
 bool px_float_put(uint8_t *p, enum px_float_format f, size_t size, bool big, const struct px_number *v);
 
+/* px_floats_convert: n numbers, rounded to the nearest ones, in place if they have one size. Returns the first that is beyond the range, or n. */
+uint64_t px_floats_convert(const uint8_t *in, enum px_float_format f, size_t in_size, bool in_big,
+	uint8_t *out, enum px_float_format g, size_t out_size, bool out_big, uint64_t n);
+
 /* px_number_text: v as people and C read it, "-0x1.8p+16000". */
 void px_number_text(const struct px_number *v, char *out, size_t cap);
 
