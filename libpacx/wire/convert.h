@@ -75,6 +75,8 @@ uint64_t px_sig_length(
 bool px_sig_same(const struct px_sig *s, const struct px_repr *from, const struct px_repr *to);
 bool px_sig_in_place(const struct px_sig *s, const struct px_repr *from, const struct px_repr *to);
 
+#define PX_CURSOR_STEPS 16
+
 /* A message that is converted while it arrives. */
 struct px_cursor {
 	const struct px_sig *sig;
@@ -85,8 +87,13 @@ struct px_cursor {
 	uint64_t in_run;  /* ... so many have been converted before it */
 	uint64_t in, out; /* bytes read and written so far */
 	uint64_t atoms;   /* atoms converted */
-	bool misfit;      /* one did not fit: */
-	uint64_t which;   /* its number among the atoms of the message */
+	uint64_t one; /* not 0: an element is so many bytes on both machines, and of few runs (simple) ... */
+	struct px_cursor_step {
+		uint8_t size;
+		bool swap;
+	} step[PX_CURSOR_STEPS]; /* ... whose atoms are the same bytes, or the same in reverse */
+	bool misfit;             /* one did not fit: */
+	uint64_t which;          /* its number among the atoms of the message */
 	enum px_atom atom;
 	char value[48];
 };

@@ -233,6 +233,52 @@ TEST(a_message_is_converted_as_it_comes_whatever_the_pieces)
 	px_sig_free(&s);
 }
 
+/* {byte, int, 2 doubles, 3 shorts, long double}: each atom has one size here and there, so whole elements take a way of their own. */
+TEST(elements_of_simple_atoms_are_converted_as_each_of_them_would_be)
+{
+	static const struct px_sig_run runs[] = { { 1, PX_ATOM_BYTE }, { 1, PX_ATOM_INT4 },
+		{ 2, PX_ATOM_DOUBLE }, { 3, PX_ATOM_INT2 }, { 1, PX_ATOM_LDOUBLE } };
+	const struct px_repr *from = &machine[3].r;
+	struct px_repr little = machine[3].r;
+	uint8_t in[ELEMENTS * 43], out[sizeof in], expect[sizeof in], place[sizeof in];
+	struct px_sig s = { 0 };
+	struct px_cursor c;
+	size_t at = 0;
+
+	little.big_endian = 0;
+	for (size_t i = 0; i < sizeof in; i++)
+		in[i] = (uint8_t)(7 * i + i / 43);
+	for (int r = 0; r < 5; r++)
+		px_sig_add(&s, runs[r].atom, runs[r].count);
+	REQUIRE(px_sig_size(&s, from) == 43 && px_sig_in_place(&s, from, &little));
+	for (int e = 0; e < ELEMENTS; e++)
+		for (int r = 0; r < 5; r++)
+			for (uint64_t k = 0; k < runs[r].count; k++) {
+				px_convert(runs[r].atom, from, in + at, &little, expect + at, 1);
+				at += px_atom_size(runs[r].atom, from);
+			}
+	CHECK_UINT(at, sizeof in);
+	for (size_t step = 1; step <= sizeof in; step++) {
+		memset(out, 0xee, sizeof out);
+		memcpy(place, in, sizeof in);
+		px_cursor_init(&c, &s, from, &little, ELEMENTS);
+		for (size_t have = 0; have < sizeof in; have += step)
+			px_cursor_run(&c, in, have, out);
+		px_cursor_run(&c, in, sizeof in, out);
+		CHECK(c.in == sizeof in && c.out == sizeof out && c.atoms == 8 * ELEMENTS && c.left == 0);
+		CHECK_MEM(out, expect, sizeof out);
+		px_cursor_init(&c, &s, from, &little, ELEMENTS);
+		px_cursor_run(&c, place, step, place);
+		px_cursor_run(&c, place, sizeof place, place);
+		CHECK_MEM(place, expect, sizeof place);
+	}
+	px_cursor_init(&c, &s, from, &little, 3); /* no more than the receiver has room for */
+	memset(out, 0xee, sizeof out);
+	px_cursor_run(&c, in, sizeof in, out);
+	CHECK(c.in == 3 * 43 && c.left == 0 && out[3 * 43] == 0xee);
+	px_sig_free(&s);
+}
+
 TEST(the_first_value_that_does_not_fit_is_named)
 {
 	uint8_t in[ELEMENTS * IN_ONE], out[ELEMENTS * OUT_ONE];
