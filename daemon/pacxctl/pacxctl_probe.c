@@ -205,7 +205,7 @@ static int bandwidth(struct pxd_way *w, uint64_t ns, struct slowest *slow)
 /* What libpacx would choose over such links, by length (costs.h), and what it would cost. */
 static void print_choices(const struct pxd_hosts *h, const struct slowest *l)
 {
-	static const char *const ops[PX_COST_COUNT] = { "bcast", "reduce", "allreduce" };
+	static const char *const ops[PX_COST_COUNT] = { "bcast", "reduce", "allreduce", "alltoall" };
 	static const struct {
 		const char *name;
 		double bytes;
@@ -218,16 +218,22 @@ static void print_choices(const struct pxd_hosts *h, const struct slowest *l)
 		on.ranks = h->sites[i].ranks < on.ranks ? h->sites[i].ranks : on.ranks;
 		on.gateways = h->sites[i].ngateways < on.gateways ? h->sites[i].ngateways : on.gateways;
 	}
-	printf("collectives over all %d sites, all links as the slowest of these: algorithm (segments), ms\n",
+	printf("collectives over all %d sites, all links as the slowest of these: algorithm (segments; of an "
+	       "alltoall, by block: messages from site to site), ms\n",
 		on.sites);
 	for (int op = 0; op < PX_COST_COUNT; op++) {
 		printf("  %-10s", ops[op]);
 		for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-			enum px_algorithm how = px_cost_pick((enum px_cost_op)op, &on, 1, sizes[i].bytes);
+			/* Of an alltoall: blocks of this size. */
+			int terms = op == PX_COST_ALLTOALL ? on.ranks * on.ranks : 1;
+			double bytes = terms * sizes[i].bytes;
+			enum px_algorithm how = px_cost_pick((enum px_cost_op)op, &on, terms, bytes);
 
 			printf("%s %s: %s (%d) %.1f", i ? "," : "", sizes[i].name, px_algorithm_name(how),
-				how == PX_ALG_LEADER ? 1 : px_cost_segments(sizes[i].bytes),
-				1e3 * px_cost((enum px_cost_op)op, how, &on, 1, sizes[i].bytes));
+				how == PX_ALG_LEADER   ? 1
+				: how == PX_ALG_DIRECT ? terms
+						       : px_cost_segments(bytes),
+				1e3 * px_cost((enum px_cost_op)op, how, &on, terms, bytes));
 		}
 		putchar('\n');
 	}

@@ -1,17 +1,27 @@
 /* costs.c: see costs.h. */
 #include "costs.h"
 
+#include <stddef.h>
+
 #define LOCAL_RATE 1e9       /* bytes/s that a step inside a site takes from the vector */
 #define STEP       50e-6     /* s that one message or local step costs, whatever its length */
 #define SEGMENT    (1 << 20) /* bytes */
 
-static const char *const names[PX_ALG_COUNT] = { "leader", "segments", "pieces", "lanes" };
+static const char *const names[PX_ALG_COUNT] = { "leader", "segments", "pieces", "lanes", "direct" };
 
 /* Shares of the vector that a link carries in sequence: n sites, k terms of a site (1 in a broadcast). */
 static double whole(int n, int k)
 {
 	(void)n;
 	return k;
+}
+
+/* Bytes that are counted for all terms together. */
+static double together(int n, int k)
+{
+	(void)n;
+	(void)k;
+	return 1;
 }
 
 static double spread_pieces(int n, int k)
@@ -46,6 +56,8 @@ static const struct row {
 	{ PX_COST_ALLREDUCE, PX_ALG_SEGMENTS, 1, whole, 1 },
 	{ PX_COST_ALLREDUCE, PX_ALG_PIECES, 2, folded_pieces, 1 },
 	{ PX_COST_ALLREDUCE, PX_ALG_LANES, 1, whole, 0.5 },
+	{ PX_COST_ALLTOALL, PX_ALG_LEADER, 1, together, 4 },
+	{ PX_COST_ALLTOALL, PX_ALG_DIRECT, 1, together, 0 },
 };
 #define ROWS (int)(sizeof table / sizeof table[0])
 
@@ -63,8 +75,11 @@ int px_cost_segments(double bytes)
 
 static double cost(const struct row *w, const struct px_cost_links *on, int terms, double bytes)
 {
-	int segments = w->how == PX_ALG_LEADER ? 1 : px_cost_segments(bytes);
+	int segments = w->how == PX_ALG_LEADER || w->how == PX_ALG_DIRECT ? 1 : px_cost_segments(bytes);
 	int messages = segments * (w->how == PX_ALG_PIECES ? 2 * (on->sites - 1) : 1);
+
+	if (w->op == PX_COST_ALLTOALL)
+		messages = w->how == PX_ALG_DIRECT ? terms : 3; /* two within sites */
 
 	if ((w->how == PX_ALG_SEGMENTS || w->how == PX_ALG_LANES) && segments == 1)
 		return -1;
@@ -75,13 +90,25 @@ static double cost(const struct row *w, const struct px_cost_links *on, int term
 	       w->local * bytes / LOCAL_RATE + messages * STEP;
 }
 
-double px_cost(
-	enum px_cost_op op, enum px_algorithm how, const struct px_cost_links *on, int terms, double bytes)
+static const struct row *row_of(enum px_cost_op op, enum px_algorithm how)
 {
 	for (int i = 0; i < ROWS; i++)
 		if (table[i].op == op && table[i].how == how)
-			return cost(&table[i], on, terms, bytes);
-	return -1;
+			return &table[i];
+	return NULL;
+}
+
+bool px_cost_has(enum px_cost_op op, enum px_algorithm how)
+{
+	return row_of(op, how) != NULL;
+}
+
+double px_cost(
+	enum px_cost_op op, enum px_algorithm how, const struct px_cost_links *on, int terms, double bytes)
+{
+	const struct row *w = row_of(op, how);
+
+	return w ? cost(w, on, terms, bytes) : -1;
 }
 
 enum px_algorithm px_cost_pick(enum px_cost_op op, const struct px_cost_links *on, int terms, double bytes)

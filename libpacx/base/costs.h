@@ -4,15 +4,18 @@
 #ifndef PX_COSTS_H
 #define PX_COSTS_H
 
+#include <stdbool.h>
+
 enum px_algorithm {
 	PX_ALG_LEADER, /* the leader of a site, or the root, sends the whole to each other site; the steps follow one another */
 	PX_ALG_SEGMENTS, /* the same in segments, whose steps overlap */
 	PX_ALG_PIECES,   /* the sites exchange pieces; segments of the whole overlap, too */
 	PX_ALG_LANES,    /* in segments, each by another rank of every site in turn */
+	PX_ALG_DIRECT,   /* from each rank to each other */
 	PX_ALG_COUNT
 };
 
-enum px_cost_op { PX_COST_BCAST, PX_COST_REDUCE, PX_COST_ALLREDUCE, PX_COST_COUNT };
+enum px_cost_op { PX_COST_BCAST, PX_COST_REDUCE, PX_COST_ALLREDUCE, PX_COST_ALLTOALL, PX_COST_COUNT };
 
 struct px_cost_links {
 	double latency, rate;       /* s, bytes/s of the slowest link between two sites */
@@ -21,11 +24,15 @@ struct px_cost_links {
 
 const char *px_algorithm_name(enum px_algorithm how);
 
+/* px_cost_has: is there this algorithm for op? */
+bool px_cost_has(enum px_cost_op op, enum px_algorithm how);
+
 /* px_cost_segments: into how many segments, of all but PX_ALG_LEADER. At most PX_COST_SEGMENTS. */
 #define PX_COST_SEGMENTS 512
 int px_cost_segments(double bytes);
 
-/* px_cost: s, of `bytes` bytes of one operand, of which `terms` have to leave a site (1 in a broadcast); below 0: not to be had. */
+/* px_cost: s, of `bytes` bytes of one operand, of which `terms` have to leave a site (1 in a broadcast); of an alltoall: `terms` blocks, of `bytes`
+ * together, go from a site to another. Below 0: not to be had. */
 double px_cost(
 	enum px_cost_op op, enum px_algorithm how, const struct px_cost_links *on, int terms, double bytes);
 

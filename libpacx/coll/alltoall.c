@@ -1,10 +1,14 @@
 /* alltoall.c: alltoall, alltoallv, alltoallw: one native alltoallw among the local members, one message to and
- * from each remote rank (flat is wide-area optimal for the all-to-all exchange).
+ * from each remote rank (flat is wide-area optimal for the all-to-all exchange in latency and bytes); short alltoall: alltoall_site.c.
  */
+#include <limits.h>
+
 #include "bind.h"
 #include "coll.h"
 #include "comm.h"
 #include "datatype.h"
+#include "model.h"
+#include "unlike.h"
 
 /* One side of the exchange: block r holds count[r] elements of type[r] at byte offset displ[r]. */
 struct side {
@@ -189,13 +193,33 @@ static bool general(struct px_sched *s, struct side *d, const int counts[], cons
 	return px_sched_ok(s);
 }
 
+/* All ranks have blocks of the same bytes, and so choose alike. In alltoallv and alltoallw nobody knows those of others. */
+static bool by_site(struct px_comm *c, MPI_Count block)
+{
+	int largest = 0, next = 0;
+
+	for (int p = 0; p < c->nparts; p++) {
+		int n = px_part_count(c, p);
+
+		next = n > largest ? largest : n > next ? n : next;
+		largest = n > largest ? n : largest;
+	}
+	if (px_unlike_any || block * c->size > INT_MAX) /* bytes are counted in int */
+		return false;
+	return px_model_pick(c, PX_COLL_ALLTOALL, block * largest * next, largest * next) == PX_ALG_LEADER;
+}
+
 static struct px_sched *build(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount,
 	MPI_Datatype rt, struct px_comm *c)
 {
 	struct px_sched *s = px_sched_new(c, PX_COLL_ALLTOALL);
 	struct side send = { 0 }, recv;
 
-	if (s && (in == MPI_IN_PLACE || regular(s, &send, count, t)) && regular(s, &recv, rcount, rt))
+	if (!s || !(in == MPI_IN_PLACE || regular(s, &send, count, t)) || !regular(s, &recv, rcount, rt))
+		return s;
+	if (by_site(c, rcount * px_type_get(rt)->size))
+		px_coll_alltoall_by_site(s, in, count, t, out, rcount, rt);
+	else
 		exchange(s, in, &send, out, &recv);
 	return s;
 }

@@ -15,6 +15,10 @@ void px_coll_bcast(struct px_sched *s, void *buf, MPI_Count count, MPI_Datatype 
  * bytes[] is the same everywhere and must live as long as the schedule. */
 void px_coll_allgather(struct px_sched *s, const void *mine, const MPI_Count *bytes, void *all);
 
+/* px_coll_alltoall_by_site: MPI_Alltoall, one message from site to site. */
+void px_coll_alltoall_by_site(struct px_sched *s, const void *in, MPI_Count count, MPI_Datatype t, void *out,
+	MPI_Count rcount, MPI_Datatype rt);
+
 /* px_comm_agree: collective over c: all contribute `bytes` bytes, all get all, in rank order. MPI error code. */
 int px_comm_agree(struct px_comm *c, const void *mine, int bytes, void *all);
 

@@ -6,6 +6,7 @@
 #include "model.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +31,8 @@ static const struct {
 	const char *name;
 } forced[] = { { PX_COLL_BCAST, PX_COST_BCAST, "PACX_COLL_BCAST" },
 	{ PX_COLL_REDUCE, PX_COST_REDUCE, "PACX_COLL_REDUCE" },
-	{ PX_COLL_ALLREDUCE, PX_COST_ALLREDUCE, "PACX_COLL_ALLREDUCE" } };
+	{ PX_COLL_ALLREDUCE, PX_COST_ALLREDUCE, "PACX_COLL_ALLREDUCE" },
+	{ PX_COLL_ALLTOALL, PX_COST_ALLTOALL, "PACX_COLL_ALLTOALL" } };
 #define FORCED (int)(sizeof forced / sizeof forced[0])
 
 /* Agreed on: for each pair of sites, from * sites + to. */
@@ -196,17 +198,24 @@ static int measure(struct px_comm *c, struct link *mine)
 }
 
 /* An algorithm + 1; 0: none is named; -1: none of this name. */
-static int choice_of(const char *variable)
+static int choice_of(const char *variable, enum px_cost_op op)
 {
 	const char *v = getenv(variable);
+	char there[80] = "";
 
 	if (!v || !*v)
 		return 0;
-	for (int i = 0; i < PX_ALG_COUNT; i++)
-		if (strcmp(v, px_algorithm_name((enum px_algorithm)i)) == 0)
+	for (int i = 0; i < PX_ALG_COUNT; i++) {
+		const char *name = px_algorithm_name((enum px_algorithm)i);
+		size_t n = strlen(there);
+
+		if (!px_cost_has(op, (enum px_algorithm)i))
+			continue;
+		if (strcmp(v, name) == 0)
 			return i + 1;
-	px_log(PX_LOG_ERROR, "%s is \"%s\": the algorithms are leader, segments, pieces and lanes", variable,
-		v);
+		snprintf(there + n, sizeof there - n, "%s%s", n ? ", " : "", name);
+	}
+	px_log(PX_LOG_ERROR, "%s is \"%s\": the algorithms are %s", variable, v, there);
 	return -1;
 }
 
@@ -238,7 +247,7 @@ int px_model_start(void)
 
 	model.sites = sites;
 	for (int i = 0; i < FORCED && v && px.grank == 0; i++) {
-		int how = choice_of(forced[i].name);
+		int how = choice_of(forced[i].name, forced[i].cost);
 
 		if (how < 0)
 			rc = MPI_ERR_ARG;

@@ -101,7 +101,7 @@ def counts():
 
 def unknown():
     status, out = run("1+1", ["hops"], {"PACX_COLL_BCAST": "fast"})
-    assert status != 0 and re.search('PACX_COLL_BCAST is "fast": .*leader, segments, pieces and lanes', out), (status, out)
+    assert status != 0 and re.search('PACX_COLL_BCAST is "fast": .*leader, segments, pieces, lanes', out), (status, out)
 
 
 def main():

@@ -154,6 +154,40 @@ static void all_to_all(int count)
 	free(b);
 }
 
+/* What leaves as every second int arrives as ints, and what arrives as pairs with a gap leaves the gap alone. */
+static void alltoall_strided(int count)
+{
+	MPI_Datatype every2, gapped;
+	int *a = ints(2 * n * count), *b = ints(3 * n * count), bad = 0;
+
+	MPI_Type_create_resized(MPI_INT, 0, 8, &every2);
+	MPI_Type_create_indexed_block(2, 1, (int[]){ 0, 2 }, MPI_INT, &gapped);
+	MPI_Type_commit(&every2);
+	MPI_Type_commit(&gapped);
+	for (int i = 0; i < n * count; i++)
+		a[2 * i] = val(r, i / count, i % count);
+	for (int i = 0; i < 3 * n * count; i++)
+		b[i] = -1;
+	MPI_Alltoall(a, count, every2, b, count, MPI_INT, comm);
+	for (int i = 0; i < n * count; i++)
+		bad += b[i] != val(i / count, r, i % count);
+	CHECK_EQ(bad, 0);
+	for (int i = 0; i < 3 * n * count; i++)
+		b[i] = -1;
+	if (count % 2 == 0) {
+		MPI_Alltoall(a, count, every2, b, count / 2, gapped, comm);
+		bad = 0;
+		for (int i = 0; i < n * count; i++)
+			bad += b[i / 2 * 3 + i % 2 * 2] != val(i / count, r, i % count) ||
+			       (i % 2 && b[i / 2 * 3 + 1] != -1);
+		CHECK_EQ(bad, 0);
+	}
+	MPI_Type_free(&every2);
+	MPI_Type_free(&gapped);
+	free(a);
+	free(b);
+}
+
 /* Rank a sends to rank b: nothing, or a number of ints that depends on both. */
 static int traffic(int a, int b, int count)
 {
@@ -560,6 +594,7 @@ static void everything(MPI_Comm c, int long_ones)
 		bcast_gather_scatter(k, root);
 		v_forms(k, root);
 		all_to_all(k);
+		alltoall_strided(k);
 		alltoallv_w(k);
 		reductions(k, root, i);
 	}
