@@ -200,7 +200,7 @@ USES_predict = $(call in,link,predict seg_code codec forecast lossy residual wei
 USES_history = $(call in,link,history link_seg)
 USES_link = $(call in,link,link recording link_in link_back link_rate link_seg outq stream_life auto_codec codec \
 	seg_in seg_code predict forecast history lossy residual weigh) \
-	$(call in,pacxd,in_send out_flow out_notes) $(call in,net,tcp_state frame_check)
+	$(call in,pacxd,in_send out_flow out_notes) $(call in,net,tcp_state frame_check) $(call in,base,pages)
 $(foreach t,codec auto_codec predict lossy recording history via status key tls proof crowd outq ranks place tls_handshake,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
 
 $(B)/tests/%: $(B)/obj/plain/tests/unit/%.o $(FLOORS)

@@ -59,27 +59,54 @@ void pxd_back_ack_later(struct pxd_in_stream *s, uint64_t bytes, bool kept)
 	}
 }
 
-void pxd_back_credit(struct pxd_in_path *p, int rank)
+/* What rank dst, or with tag = 1 each rank, has been granted. */
+static void credit_say(struct pxd_in_path *p, const uint64_t granted[PXD_CREDITS], uint32_t dst, int tag)
 {
-	struct pxd_credit *c = &p->credit[rank];
-	struct px_frame f = { .version = PX_PROTOCOL_VERSION,
+	const struct px_frame f = { .version = PX_PROTOCOL_VERSION,
 		.type = PX_F_CREDIT,
-		.dst = (uint32_t)(p->d->hosts->sites[p->d->self].base + rank) };
+		.dst = dst,
+		.tag = tag,
+		.total = granted[PXD_CREDIT_MSG],
+		.offset = granted[PXD_CREDIT_DATA],
+		.ctx = granted[PXD_CREDIT_RESERVE] };
 
+	pxd_back_say(p->stream[0], &f);
+}
+
+static void credit(struct pxd_in_path *p, struct pxd_credit *c, uint32_t rank)
+{
 	if (p->nstreams == 0 || !p->stream[0]->conn)
 		return; /* all of it is said again when there is a connection */
 	for (int k = 0; k < PXD_CREDITS; k++)
 		if (k != PXD_CREDIT_RESERVE || !p->reserve)
 			c->granted[k] = c->freed[k] + p->window[k];
-	f.total = c->granted[PXD_CREDIT_MSG];
-	f.offset = c->granted[PXD_CREDIT_DATA];
-	f.ctx = c->granted[PXD_CREDIT_RESERVE];
-	pxd_back_say(p->stream[0], &f);
+	credit_say(p, c->granted, (uint32_t)p->d->hosts->sites[p->d->self].base + rank, 0);
+}
+
+void pxd_back_credits(struct pxd_in_path *p)
+{
+	struct pxd_credit first, *c;
+
+	pxd_credit_begin(p, &first, 0);
+	credit_say(p, first.granted, 0, 1);
+	for (uint32_t i = 0; (c = pxd_pages_next(&p->credit, &i));)
+		if (memcmp(c, &first, sizeof first) != 0)
+			credit(p, c, i - 1);
+}
+
+struct pxd_credit *pxd_in_path_credit(struct pxd_in_path *p, int rank)
+{
+	struct pxd_credit *c = pxd_pages_get(&p->credit, (uint32_t)rank);
+
+	if (!c) /* whoever asks may go on until the daemon has ended */
+		pxd_fail(p->d, PXD_EXIT_INTERNAL, "out of memory for what comes from site %s",
+			pxd_site_name(p->d, p->site));
+	return c ? c : &p->none;
 }
 
 void pxd_in_path_freed(struct pxd_in_path *p, int rank, enum pxd_credit_kind kind, uint32_t charge)
 {
-	struct pxd_credit *c = &p->credit[rank];
+	struct pxd_credit *c = pxd_in_path_credit(p, rank);
 
 	c->freed[kind] += charge;
 	if (kind == PXD_CREDIT_RESERVE && p->reserve) {
@@ -88,12 +115,12 @@ void pxd_in_path_freed(struct pxd_in_path *p, int rank, enum pxd_credit_kind kin
 	}
 	/* Often enough that the writer never waits for it, seldom enough to cost nothing. */
 	if (c->freed[kind] + p->window[kind] - c->granted[kind] >= p->window[kind] / 4)
-		pxd_back_credit(p, rank);
+		credit(p, c, (uint32_t)rank);
 }
 
 void pxd_in_path_reserve(struct pxd_in_path *p, int rank, uint64_t least, uint64_t most)
 {
-	struct pxd_credit *c = &p->credit[rank];
+	struct pxd_credit *c = pxd_in_path_credit(p, rank);
 	const enum pxd_credit_kind k = PXD_CREDIT_RESERVE;
 	uint64_t unspent = c->granted[k] - c->arrived[k], give = most > unspent ? most - unspent : 0,
 		 room = p->reserve->limit > p->reserve->used ? p->reserve->limit - p->reserve->used : 0;
@@ -106,7 +133,7 @@ void pxd_in_path_reserve(struct pxd_in_path *p, int rank, uint64_t least, uint64
 		return;
 	c->granted[k] += give;
 	p->reserve->used += give;
-	pxd_back_credit(p, rank);
+	credit(p, c, (uint32_t)rank);
 }
 
 void pxd_in_path_pull(struct pxd_in_path *p, const struct px_frame *f)

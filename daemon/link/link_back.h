@@ -14,7 +14,9 @@ void pxd_back_say(struct pxd_in_stream *s, const struct px_frame *f);
  * to them once it knows. */
 void pxd_back_ack(struct pxd_in_stream *s);
 void pxd_back_ack_later(struct pxd_in_stream *s, uint64_t bytes, bool kept);
-/* pxd_back_credit: what may be sent to a local rank. */
-void pxd_back_credit(struct pxd_in_path *p, int rank);
+/* pxd_back_credits: what may be sent to each local rank, on a new connection of stream 0. */
+void pxd_back_credits(struct pxd_in_path *p);
+/* pxd_credit_begin: the credit of a rank as it is before anything has come (struct pxd_pages; owner = the path). */
+void pxd_credit_begin(void *owner, void *record, uint32_t rank);
 
 #endif

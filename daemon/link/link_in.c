@@ -69,11 +69,23 @@ static void no_memory(struct pxd_in_stream *s)
 		pxd_site_name(s->path->d, s->path->site));
 }
 
+void pxd_credit_begin(void *owner, void *record, uint32_t rank)
+{
+	const struct pxd_in_path *p = owner;
+	struct pxd_credit *c = record;
+
+	(void)rank;
+	*c = (struct pxd_credit){ 0 };
+	for (int k = 0; k < PXD_CREDITS; k++)
+		if (k != PXD_CREDIT_RESERVE || !p->reserve)
+			c->granted[k] = p->window[k];
+}
+
 /* Memory is bounded because nobody sends more than he was granted. It counts from the header on: each stream may have begun a
  * frame. What stays incomplete gives it back (uncharge). */
 static bool charge(struct pxd_in_stream *s, const struct px_frame *f)
 {
-	struct pxd_credit *c = &s->path->credit[local_rank(s->path->d, f)];
+	struct pxd_credit *c = pxd_in_path_credit(s->path, local_rank(s->path->d, f));
 	enum pxd_credit_kind k = f->type == PX_F_MSG        ? PXD_CREDIT_MSG
 				 : f->flags & PX_FF_RESERVE ? PXD_CREDIT_RESERVE
 							    : PXD_CREDIT_DATA;
@@ -424,8 +436,7 @@ void pxd_in_path_linked(struct pxd_in_path *p, int stream, struct pxd_conn *c, c
 	for (int i = 0; i < p->nstreams; i++)
 		p->stream[i]->dial.was_up = true;
 	if (stream == 0)
-		for (int r = 0; r < p->d->hosts->sites[p->d->self].ranks; r++)
-			pxd_back_credit(p, r);
+		pxd_back_credits(p);
 	p->ops->up(p->owner, p);
 }
 
@@ -478,8 +489,11 @@ int pxd_in_path_open(
 	p->gateway = gateway;
 	p->opts = pxd_hosts_link(d->hosts, site, d->self);
 	memcpy(p->window, window, sizeof p->window);
-	p->credit = calloc((size_t)d->hosts->sites[d->self].ranks, sizeof *p->credit);
-	if (!p->credit || uv_timer_init(&d->loop, &p->tick) < 0 || uv_timer_init(&d->loop, &p->ack) < 0)
+	p->credit.begin = pxd_credit_begin;
+	p->credit.owner = p;
+	if (pxd_pages_init(&p->credit, sizeof(struct pxd_credit), (uint32_t)d->hosts->sites[d->self].ranks) <
+			0 ||
+		uv_timer_init(&d->loop, &p->tick) < 0 || uv_timer_init(&d->loop, &p->ack) < 0)
 		return PX_ENOMEM;
 	p->tick.data = p->ack.data = p;
 	uv_timer_start(&p->tick, on_tick, PXD_TICK_MS, PXD_TICK_MS);
@@ -516,7 +530,7 @@ void pxd_in_path_free(struct pxd_in_path *p)
 		pxd_history_fini(&p->stream[i]->history);
 		free(p->stream[i]);
 	}
-	free(p->credit);
+	pxd_pages_fini(&p->credit);
 }
 
 void pxd_in_path_view(const struct pxd_in_path *p, struct pxd_path_view *v)

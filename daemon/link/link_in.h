@@ -9,6 +9,7 @@
 #define PXD_LINK_IN_H
 
 #include "link.h"
+#include "pages.h"
 #include "list.h"
 
 struct pxd_in_path;
@@ -79,7 +80,8 @@ struct pxd_in_path {
 	uint64_t session;
 	int nstreams;
 	struct pxd_in_stream *stream[PXD_STREAMS_MAX];
-	struct pxd_credit *credit; /* [local ranks] */
+	struct pxd_pages credit; /* struct pxd_credit of each local rank for which something has come */
+	struct pxd_credit none;  /* stands for one that found no memory */
 	uint64_t window[PXD_CREDITS];
 	struct pxd_reserve *
 		reserve; /* NULL: each rank has window[PXD_CREDIT_RESERVE]. Set by the owner before pxd_in_path_open */
@@ -100,6 +102,8 @@ int pxd_in_path_open(
 void pxd_in_path_close(struct pxd_in_path *p);
 void pxd_in_path_free(struct pxd_in_path *p);
 
+/* pxd_in_path_credit: that of a local rank. Without memory for it pxd_fail has been called, and nothing is granted. */
+struct pxd_credit *pxd_in_path_credit(struct pxd_in_path *p, int rank);
 /* pxd_in_path_freed: memory of something that came through p for a local rank is free again. */
 void pxd_in_path_freed(struct pxd_in_path *p, int rank, enum pxd_credit_kind kind, uint32_t charge);
 /* pxd_in_path_reserve: pulled messages of a local rank need reserve (with path->reserve): up to `most` bytes beyond what has arrived, and

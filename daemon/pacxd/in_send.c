@@ -259,9 +259,9 @@ static int advance(struct pxd_sends *s, struct pxd_in_long *m)
 }
 
 /* Is the writer's credit for the rank taken up, by what the rank does not receive? */
-static bool pressure(const struct pxd_in_path *p, int rank)
+static bool pressure(struct pxd_in_path *p, int rank)
 {
-	const struct pxd_credit *c = &p->credit[rank];
+	const struct pxd_credit *c = pxd_in_path_credit(p, rank);
 
 	if (p->reserve) /* the other credit may be less than a segment */
 		return true;

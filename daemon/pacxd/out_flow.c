@@ -62,6 +62,42 @@ static uint32_t tell_after(const struct pxd_out_flow *o)
 	return (o->window + 1) / 2;
 }
 
+static void dest_begin(void *owner, void *record, uint32_t rank)
+{
+	struct pxd_out_flow *o = owner;
+	struct pxd_dest *t = record;
+
+	px_list_init(&t->l);
+	px_list_init(&t->w);
+	px_list_init(&t->waiting);
+	px_list_init(&t->idle);
+	t->site = pxd_hosts_site_of(o->d->node.hosts, rank);
+	t->path = t->site == o->d->node.self ? NULL : &o->path[t->site];
+}
+
+/* NULL: a rank that is not there or not at another site, or no memory for it, and pxd_fail has been called. */
+static struct pxd_dest *dest_of(struct pxd_out_flow *o, uint32_t rank)
+{
+	struct pxd_dest *t = rank < (uint32_t)o->nworld ? pxd_pages_get(&o->dest, rank) : NULL;
+
+	if (!t && rank < (uint32_t)o->nworld)
+		pxd_fail(&o->d->node, PXD_EXIT_INTERNAL, "out of memory for what goes to rank %u", rank);
+	return t && t->path ? t : NULL;
+}
+
+bool pxd_out_flow_reaches(struct pxd_out_flow *o, uint32_t dst)
+{
+	return dest_of(o, dst) != NULL;
+}
+
+static bool granted(
+	const struct pxd_out_flow *o, const struct pxd_dest *t, enum pxd_credit_kind k, uint64_t charge)
+{
+	uint64_t every = o->site[t->site].granted[k];
+
+	return t->used[k] + charge <= (t->granted[k] > every ? t->granted[k] : every);
+}
+
 int pxd_out_flow_init(struct pxd_out_flow *o, struct pxd *d)
 {
 	o->d = d;
@@ -74,17 +110,15 @@ int pxd_out_flow_init(struct pxd_out_flow *o, struct pxd *d)
 	px_list_init(&o->wanting);
 	px_list_init(&o->busy);
 	o->longs = px_map_new();
-	o->dest = calloc((size_t)o->nworld, sizeof *o->dest);
+	o->dest.begin = dest_begin;
+	o->dest.owner = o;
+	o->site = calloc((size_t)d->node.hosts->nsites, sizeof *o->site);
 	if (tell_after(o) > 1)
 		o->released = calloc((size_t)o->nworld * (size_t)o->nlocal, sizeof *o->released);
-	if (pxd_notes_init(&o->notes, d) < 0 || !o->longs || !o->dest || (tell_after(o) > 1 && !o->released))
+	if (pxd_notes_init(&o->notes, d) < 0 || !o->longs || !o->site ||
+		pxd_pages_init(&o->dest, sizeof(struct pxd_dest), (uint32_t)o->nworld) < 0 ||
+		(tell_after(o) > 1 && !o->released))
 		return PX_ENOMEM;
-	for (int i = 0; i < o->nworld; i++) {
-		px_list_init(&o->dest[i].l);
-		px_list_init(&o->dest[i].w);
-		px_list_init(&o->dest[i].waiting);
-		px_list_init(&o->dest[i].idle);
-	}
 	return PX_OK;
 }
 
@@ -99,23 +133,25 @@ static void long_drop(struct out_long *m)
 void pxd_out_flow_fini(struct pxd_out_flow *o)
 {
 	struct px_list *l;
+	struct pxd_dest *t;
 
-	for (int i = 0; o->dest && i < o->nworld; i++) {
-		while ((l = px_list_pop(&o->dest[i].waiting))) {
+	for (uint32_t i = 0; (t = pxd_pages_next(&o->dest, &i));) {
+		while ((l = px_list_pop(&t->waiting))) {
 			struct held *h = px_list_entry(l, struct held, l);
 
 			if (h->with && h->with->ready) /* in no other list */
 				long_drop(h->with);
 			free(h);
 		}
-		while ((l = px_list_pop(&o->dest[i].idle)))
+		while ((l = px_list_pop(&t->idle)))
 			long_drop(long_of(l));
 	}
-	while (o->dest && (l = px_list_pop(&o->busy)))
+	while (o->dest.page && (l = px_list_pop(&o->busy)))
 		long_drop(long_of(l));
 	px_map_free(o->longs);
 	pxd_notes_fini(&o->notes);
-	free(o->dest);
+	pxd_pages_fini(&o->dest);
+	free(o->site);
 	free(o->released);
 	pxd_segs_fini(&o->segs);
 }
@@ -169,12 +205,11 @@ static void release(struct pxd_out_flow *o, const struct px_frame *f)
 	pxd_notes_put(&o->notes, &g, rank);
 }
 
-static bool may_leave(const struct pxd_dest *t, const struct px_frame *f)
+static bool may_leave(const struct pxd_out_flow *o, const struct pxd_dest *t, const struct px_frame *f)
 {
 	if (f->type == PX_F_ACK)
 		return true; /* there are no more of them than messages that have been taken */
-	return pxd_path_room_msg(t->path) &&
-	       t->used[PXD_CREDIT_MSG] + px_msg_charge(f->body) <= t->granted[PXD_CREDIT_MSG];
+	return pxd_path_room_msg(t->path) && granted(o, t, PXD_CREDIT_MSG, px_msg_charge(f->body));
 }
 
 static int envelope_put(
@@ -220,7 +255,7 @@ static bool turn_of(struct pxd_out_flow *o, struct pxd_dest *t, struct held *h)
 {
 	struct out_long *m = h->with;
 
-	if (!may_leave(t, &h->f))
+	if (!may_leave(o, t, &h->f))
 		return false;
 	if (!m)
 		return true;
@@ -267,18 +302,29 @@ static bool waiting_poll(struct pxd_out_flow *o)
 	return some;
 }
 
+static void want(struct pxd_out_flow *o, struct pxd_dest *t)
+{
+	if (!px_list_empty(&t->idle) && px_list_empty(&t->l))
+		px_list_push(&o->wanting, &t->l);
+}
+
 bool pxd_out_flow_credit(struct pxd_out_flow *o, const struct pxd_path *l, const struct px_frame *f)
 {
 	const uint64_t now[PXD_CREDITS] = { f->total, f->offset, f->ctx };
-	struct pxd_dest *t = f->dst < (uint32_t)o->nworld ? &o->dest[f->dst] : NULL;
+	struct pxd_dest *t = f->tag ? NULL : dest_of(o, f->dst);
+	uint64_t *had = f->tag ? o->site[l->peer].granted : t ? t->granted : NULL;
 
-	if (!t || t->path != l)
+	if (!f->tag && (!t || t->path != l))
 		return false;
 	for (int k = 0; k < PXD_CREDITS; k++)
-		if (now[k] > t->granted[k])
-			t->granted[k] = now[k];
-	if (!px_list_empty(&t->idle) && px_list_empty(&t->l))
-		px_list_push(&o->wanting, &t->l);
+		if (now[k] > had[k])
+			had[k] = now[k];
+	if (t)
+		want(o, t);
+	else
+		for (uint32_t i = 0; (t = pxd_pages_next(&o->dest, &i));)
+			if (t->path == l)
+				want(o, t);
 	return true;
 }
 
@@ -306,7 +352,7 @@ static struct out_long *long_new(struct pxd_out_flow *o, const struct px_frame *
 	}
 	m->f = *f;
 	m->from = from;
-	m->dest = &o->dest[f->dst];
+	m->dest = dest_of(o, f->dst); /* of a message that the caller has checked */
 	m->nsegs = (f->total + f->seg - 1) / f->seg;
 	px_list_init(&m->l);
 	o->nlongs++;
@@ -328,8 +374,9 @@ bool pxd_out_flow_pull(struct pxd_out_flow *o, const struct pxd_path *l, const s
 	struct out_long *m = px_map_get(o->longs, key);
 	int rank = (int)f->src - o->base;
 
-	if (rank < 0 || rank >= o->nlocal || f->dst >= (uint32_t)o->nworld ||
-		(l && o->dest[f->dst].path != l))
+	const struct pxd_dest *t = dest_of(o, f->dst);
+
+	if (rank < 0 || rank >= o->nlocal || !t || (l && t->path != l))
 		return false;
 	/* Not begun by its rank yet, or all of it has left. The rank knows; it answers with the same frame behind the beginning. */
 	if (!m)
@@ -352,13 +399,13 @@ static uint32_t seg_len(const struct px_frame *f, uint64_t k)
 }
 
 /* Take credit for the next segment of m: which one, or PXD_CREDITS: there is none. */
-static enum pxd_credit_kind credit_take(struct out_long *m, uint32_t charge)
+static enum pxd_credit_kind credit_take(const struct pxd_out_flow *o, struct out_long *m, uint32_t charge)
 {
 	struct pxd_dest *t = m->dest;
 
 	for (enum pxd_credit_kind k = PXD_CREDIT_DATA;
 		k <= (m->pulled ? PXD_CREDIT_RESERVE : PXD_CREDIT_DATA); k++) {
-		if (t->used[k] + charge <= t->granted[k]) {
+		if (granted(o, t, k, charge)) {
 			t->used[k] += charge;
 			return k;
 		}
@@ -373,7 +420,7 @@ static bool receives_post(struct pxd_out_flow *o, struct out_long *m)
 	while (m->posted < m->nsegs && m->posted - m->done < PXD_OUT_AHEAD && pxd_path_room(m->dest->path)) {
 		uint32_t len = seg_len(&m->f, m->posted);
 		unsigned k = m->posted % PXD_OUT_AHEAD;
-		enum pxd_credit_kind kind = credit_take(m, px_seg_charge(len));
+		enum pxd_credit_kind kind = credit_take(o, m, px_seg_charge(len));
 		struct pxd_seg *s;
 
 		if (kind == PXD_CREDITS)
@@ -421,7 +468,7 @@ static bool inline_pack(struct pxd_out_flow *o, const struct px_frame *f, const 
 	g.via = (uint16_t)o->d->node.gateway;
 	m = long_new(o, &g, -1);
 	s = m ? pxd_seg_take(&o->segs, (uint32_t)f->body) : NULL;
-	if (!s || !pxd_path_room(m->dest->path) || credit_take(m, px_seg_charge(s->len)) == PXD_CREDITS ||
+	if (!s || !pxd_path_room(m->dest->path) || credit_take(o, m, px_seg_charge(s->len)) == PXD_CREDITS ||
 		!(m->head = hold(o, m->dest, &g, NULL))) {
 		pxd_seg_put(s);
 		if (m)
@@ -437,11 +484,11 @@ static bool inline_pack(struct pxd_out_flow *o, const struct px_frame *f, const 
 
 int pxd_out_flow_take(struct pxd_out_flow *o, const struct px_frame *f, const uint8_t *body)
 {
-	struct pxd_dest *t = &o->dest[f->dst];
+	struct pxd_dest *t = dest_of(o, f->dst);
 
 	if (f->type == PX_F_MSG && pxd_pack_pays(t->path, f->body) && inline_pack(o, f, body))
 		return PX_OK;
-	if (px_list_empty(&t->waiting) && may_leave(t, f))
+	if (px_list_empty(&t->waiting) && may_leave(o, t, f))
 		return envelope_put(o, t, f, body);
 	return hold(o, t, f, body) ? PX_OK : PX_ENOMEM;
 }

@@ -14,6 +14,7 @@
 #include "list.h"
 #include "map.h"
 #include "out_notes.h"
+#include "pages.h"
 
 #define PXD_OUT_AHEAD 4 /* native receives under way per message: one arriving, the others posted */
 
@@ -21,6 +22,7 @@ struct pxd_dest {
 	struct px_list l;      /* in flow->wanting: has messages in `idle` that could go on */
 	struct px_list w;      /* in flow->blocked: has envelopes waiting */
 	struct pxd_path *path; /* NULL: a local rank */
+	int site;
 	uint64_t granted[PXD_CREDITS], used[PXD_CREDITS];
 	struct px_list waiting; /* envelopes */
 	struct px_list
@@ -30,7 +32,12 @@ struct pxd_dest {
 struct pxd_out_flow {
 	struct pxd *d;
 	int base, nlocal, nworld; /* ranks */
-	struct pxd_dest *dest;    /* [nworld] */
+	/* struct pxd_dest of each rank of the world that was spoken to or of, and what each rank of a site has been granted at least */
+	struct pxd_pages dest;
+	struct pxd_granted {
+		uint64_t granted[PXD_CREDITS];
+	} * site;              /* [sites] */
+	struct pxd_path *path; /* [sites], the owner's, set before init; that of its own is not used */
 	/* [nlocal * nworld] envelopes of a pair that have left, since the rank was told; NULL: it is told of each one, as there are so many
 	 * pairs that their window is small (px_pair_window). */
 	uint32_t *released;
@@ -46,6 +53,8 @@ struct pxd_out_flow {
 
 int pxd_out_flow_init(struct pxd_out_flow *o, struct pxd *d); /* 0 or PX_ENOMEM */
 void pxd_out_flow_fini(struct pxd_out_flow *o);
+/* pxd_out_flow_reaches: rank dst is one of another site. */
+bool pxd_out_flow_reaches(struct pxd_out_flow *o, uint32_t dst);
 /* pxd_out_flow_take: a MSG or ACK of a local rank for dest f->dst. 0 or PX_ENOMEM. */
 int pxd_out_flow_take(struct pxd_out_flow *o, const struct px_frame *f, const uint8_t *body);
 /* pxd_out_flow_long: native rank `from` has the payload of message f ready. 0 or PX_ENOMEM. */

@@ -105,7 +105,7 @@ static void message_take(struct out *o, const struct px_frame *f, const uint8_t 
 {
 	int rc;
 
-	if (f->dst >= (uint32_t)o->flow.nworld || !o->flow.dest[f->dst].path ||
+	if (!pxd_out_flow_reaches(&o->flow, f->dst) ||
 		f->src - (uint32_t)o->flow.base >= (uint32_t)o->flow.nlocal) {
 		pxd_fail(&o->d->node, PXD_EXIT_INTERNAL,
 			"rank %u sends a frame to rank %u, which is at no other site", f->src, f->dst);
@@ -415,8 +415,6 @@ static int paths_open(struct out *o)
 			rc = record_open(o, l);
 		if (rc < 0)
 			return rc;
-		for (int r = 0; r < s->ranks; r++)
-			o->flow.dest[s->base + r].path = l;
 	}
 	return PX_OK;
 }
@@ -471,6 +469,7 @@ static int out_open(struct pxd *d)
 	o->hellos = calloc(n, sizeof *o->hellos);
 	if (!o->path || !o->hellos)
 		goto fail;
+	o->flow.path = o->path;
 	rc = pxd_out_flow_init(&o->flow, d);
 	if (rc == 0)
 		rc = pxd_alive_open(&o->alive, d, o->flow.notes.fin);

@@ -115,8 +115,8 @@ static bool type_valid(const struct px_frame *f)
 		return message_fields_zero(f) && f->body == 0 && f->tag == 0;
 	case PX_F_CREDIT:
 		return ranks_valid(f) && (f->flags & ~PX_FF_CHECK) == 0 && f->elem == 0 && f->body == 0 &&
-		       f->tag == 0 && f->msg == 0 && f->seg == 0 && f->depth == 0 && f->local == 0 &&
-		       f->src == 0;
+		       (f->tag == 0 || (f->tag == 1 && f->dst == 0)) && f->msg == 0 && f->seg == 0 &&
+		       f->depth == 0 && f->local == 0 && f->src == 0;
 	case PX_F_PULL:
 		return ranks_valid(f) && (f->flags & ~PX_FF_CHECK) == 0 && f->elem == 0 && f->body == 0 &&
 		       f->offset == 0 && f->ctx == 0 && (f->tag == 0 || f->tag == 1) && f->depth == 0 &&
@@ -124,8 +124,8 @@ static bool type_valid(const struct px_frame *f)
 	case PX_F_WORLD:
 		return ranks_valid(f) && control_valid(f, 1, PX_CONTROL_MAX) && f->seq == 0 && f->tag == 0;
 	case PX_F_FIN:
-		return ranks_valid(f) && message_fields_zero(f) && f->body == 0 && f->total <= INT64_MAX &&
-		       f->seq == 0 && f->tag == 0;
+		return ranks_valid(f) && message_fields_zero(f) && f->body == 0 && f->total == 0 && f->seq == 0 &&
+		       f->tag == 0;
 	case PX_F_STATS:
 		return ranks_valid(f) && control_valid(f, 0, PX_CONTROL_MAX) && f->seq == 0 && f->tag == 0;
 	default:

@@ -44,13 +44,13 @@ enum px_frame_type {
 	PX_F_LINKACK =
 		10, /* reader -> writer: total = all frames of this stream up to this number have arrived */
 	PX_F_CREDIT =
-		11, /* how much may be sent to rank dst, counted from the beginning (PROTOCOL.md, section 6) */
+		11, /* how much may be sent to rank dst, or with tag = 1 to each one at the site, counted from the beginning (PROTOCOL.md, section 6) */
 	PX_F_PULL = 12, /* rank dst has matched message (src, msg) and wants its payload */
 	PX_F_LINK_LAST = 12,
 	/* Inside a site only; a daemon that finds one on a link closes the link. */
 	PX_F_WORLD = 128, /* daemon -> rank: body = px_world */
 	PX_F_FIN =
-		129, /* rank -> daemon: this rank has finished; daemon -> rank: `total` = messages you got */
+		129, /* rank -> daemon: this rank has finished; daemon -> rank: nothing more will come from me */
 	PX_F_STATS = 130, /* rank -> out-daemon: body = JSON text */
 };
 

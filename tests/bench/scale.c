@@ -29,7 +29,8 @@
 #define BASE           (1u << 20)
 #define WORLD_MAX      (100u << 10)
 #define DAEMON_BASE    (4u << 20)
-#define DAEMON_PER     240 /* bytes in a daemon for each rank of the world: 256 MiB for a million */
+#define DAEMON_SITE    (512u << 10) /* for each site: buffers of its path */
+#define DAEMON_PER     240 /* bytes in a daemon for each rank of its own, and of others that it has to do with */
 
 struct px_state px; /* what start/init.c would know */
 
@@ -227,6 +228,12 @@ static struct pxd_hosts *hosts_make(int nsites, int ranks)
 
 static struct pxd d;
 
+/* Bytes that a daemon may take, when the ranks of two sites have spoken. */
+static size_t daemon_most(int nsites, int ranks)
+{
+	return DAEMON_BASE + DAEMON_SITE * (size_t)nsites + DAEMON_PER * 2 * (size_t)ranks;
+}
+
 static bool node_make(int nsites, int ranks)
 {
 	d.node.hosts = hosts_make(nsites, ranks);
@@ -236,7 +243,7 @@ static bool node_make(int nsites, int ranks)
 	return d.node.hosts && d.map.native_of && uv_loop_init(&d.node.loop) == 0;
 }
 
-/* Every rank of the world is granted credit, and each of `ranks` local ones sends a message to everybody at one other site. */
+/* Each site grants credit to its ranks, and those of one of them more: they are spoken to. */
 static bool out_daemon(int nsites, int ranks)
 {
 	static struct pxd_out_flow flow;
@@ -246,30 +253,33 @@ static bool out_daemon(int nsites, int ranks)
 
 	begin();
 	memset(&flow, 0, sizeof flow);
+	flow.path = path;
 	if (!path || pxd_out_flow_init(&flow, &d) < 0)
 		return false;
 	row("out: flow");
 	for (int i = 1; i < nsites; i++) {
 		if (pxd_path_open(&path[i], &d.node, i, 0, PX_SEG_MAX) < 0)
 			return false;
-		for (int r = 0; r < ranks; r++)
-			flow.dest[d.node.hosts->sites[i].base + r].path = &path[i];
 	}
 	row("out: paths");
-	for (int g = ranks; g < nsites * ranks; g++) {
+	for (int i = 1; i < nsites; i++)
+		pxd_out_flow_credit(
+			&flow, &path[i], &(struct px_frame){ .type = PX_F_CREDIT, .tag = 1, .total = 65536 });
+	row("out: credit for every rank");
+	for (int g = ranks; g < 2 * ranks; g++) {
 		const struct px_frame f = {
 			.type = PX_F_CREDIT, .dst = (uint32_t)g, .total = 65536, .offset = 1 << 20
 		};
 
-		pxd_out_flow_credit(&flow, flow.dest[g].path, &f);
+		pxd_out_flow_credit(&flow, &path[1], &f);
 	}
-	row("out: credit for every rank");
-	ok = heap() - start < DAEMON_BASE + DAEMON_PER * (size_t)d.node.hosts->nranks;
+	row("out: a site whose ranks are spoken to");
+	ok = heap() - start < daemon_most(nsites, ranks);
 	printf("  %-44s %12.1f MiB\n", "out-daemon together", (double)(heap() - start) / MIB);
 	return ok && !d.node.failed;
 }
 
-static bool in_daemon(int nsites)
+static bool in_daemon(int nsites, int ranks)
 {
 	static struct pxd_sends sends;
 	const uint64_t window[PXD_CREDITS] = { 65536, 0, 0 };
@@ -288,7 +298,10 @@ static bool in_daemon(int nsites)
 			return false;
 	}
 	row("in: paths");
-	ok = heap() - start < DAEMON_BASE + DAEMON_PER * (size_t)d.node.hosts->nranks;
+	for (int r = 0; r < ranks; r++)
+		pxd_in_path_freed(&path[1], r, PXD_CREDIT_MSG, 128);
+	row("in: a site whose ranks have spoken to all");
+	ok = heap() - start < daemon_most(nsites, ranks);
 	printf("  %-44s %12.1f MiB\n", "in-daemon together", (double)(heap() - start) / MIB);
 	return ok && !d.node.failed;
 }
@@ -300,7 +313,7 @@ static bool world(int nsites, int ranks)
 	printf("%d sites x %d ranks, %d in all: a process\n", nsites, ranks, nsites * ranks);
 	ok = process(nsites, ranks);
 	printf("its site's daemons\n");
-	ok &= node_make(nsites, ranks) && out_daemon(nsites, ranks) && in_daemon(nsites);
+	ok &= node_make(nsites, ranks) && out_daemon(nsites, ranks) && in_daemon(nsites, ranks);
 	printf("%s\n\n", ok ? "within bounds" : "NOT within bounds");
 	return ok;
 }

@@ -155,15 +155,14 @@ class Peer:
         return s
 
     def dial(self, wait=True):
-        """The connection on which we write, past the HELLOs and the first CREDITs. wait: until the site listens."""
+        """The connection on which we write, past the HELLOs and the first CREDIT. wait: until the site listens."""
         if wait:
             self.job.wait_port(0)
         s = wire.dial(self.job.ports[0])
         s.sendall(self.hello)
         kind, body = wire.read_frame(s)
         assert kind == wire.HELLO, body
-        for _ in range(self.job.ranks):
-            assert wire.read_frame(s)[0] == wire.CREDIT
+        assert wire.read_frame(s)[0] == wire.CREDIT
         return s
 
     def __enter__(self):

@@ -10,7 +10,8 @@
 /* One daemon of each role, of site 0, in one. */
 static struct pxd d;
 static struct pxd_in_path reader;
-static struct pxd_path writer;
+static struct pxd_path paths[2];
+#define writer (paths[1])
 static struct pxd_sends sends;
 static struct pxd_out_flow flow;
 /* As few ranks have it, and as one of very many, with reserve on demand. */
@@ -116,6 +117,7 @@ static void world_open(bool plain, bool crowded)
 	next_msg = 0;
 	budget = 0;
 	room = busy = 0;
+	flow.path = paths;
 	MUST(pxd_sends_init(&sends, &d) == 0 && pxd_out_flow_init(&flow, &d) == 0);
 	sends.path_of = path_of;
 	reader.ops = &ops;
@@ -124,8 +126,6 @@ static void world_open(bool plain, bool crowded)
 	writer.frame = frame_back;
 	writer.up = up;
 	MUST(pxd_path_open(&writer, &d.node, 1, 0, PX_SEG_MAX) == 0);
-	for (int r = 0; r < RANKS; r++)
-		flow.dest[RANKS + r].path = &writer;
 }
 
 static void world_close(void)
@@ -149,7 +149,7 @@ static void check(void)
 	uint64_t data = 0, granted = 0;
 
 	for (int r = 0; r < RANKS; r++) {
-		const struct pxd_credit *c = &reader.credit[r];
+		const struct pxd_credit *c = pxd_in_path_credit(&reader, r);
 
 		for (int k = 0; k < PXD_CREDITS; k++) {
 			MUST(c->freed[k] <= c->arrived[k] && c->arrived[k] <= c->granted[k]);
@@ -333,6 +333,8 @@ static void to_writer(bool plain)
 		f.src = f.msg = f.seg = 0;
 		f.offset = f.total / 2 + c * 4096;
 		f.ctx = c * 65536;
+		f.tag = how & 32 ? 1 : 0;
+		f.dst = f.tag ? 0 : f.dst;
 	} else if (type == PX_F_PULL) {
 		f.total = f.seg = 0;
 		f.msg += c;

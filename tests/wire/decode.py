@@ -46,10 +46,10 @@ TYPES = {
     PING: {"total"},
     PONG: {"total"},
     LINKACK: {"total"},
-    CREDIT: {"dst", "total", "offset", "ctx"},
+    CREDIT: {"dst", "tag", "total", "offset", "ctx"},
     PULL: {"src", "dst", "total", "tag", "msg", "seg", "via", "local"},
     WORLD: {"src", "dst", "body", "total"},
-    FIN: {"src", "dst", "total"},
+    FIN: {"src", "dst"},
     STATS: {"src", "dst", "body", "total"},
 }
 FLAGS = {MSG: SYNC | CHECK | COLL | DATA, SEG: SYNC | CHECK | COLL | RESERVE | KEEP}
@@ -76,8 +76,8 @@ def frame(data):
     if kind in BODIES:
         low, high = BODIES[kind]
         need(low <= f["body"] <= high and f["total"] == f["body"])
-    if kind == FIN:
-        need(f["total"] <= MESSAGE_MAX)
+    if kind == CREDIT:
+        need(f["tag"] == 0 or (f["tag"] == 1 and f["dst"] == 0))
     if kind == MSG:
         need(f["offset"] <= min(8 * f["total"], MESSAGE_MAX))
     if kind == MSG and f["seg"] == 0:
