@@ -19,6 +19,7 @@ static struct px_req *pool;   /* free, each with its token; linked by next */
 static struct px_map *tokens; /* native handle -> px_req; entries stay for pooled ones */
 static int live;              /* tokens that the application may hold: without any, none need be looked for */
 static struct px_req *needed; /* driven by px_progress; linked by anext */
+static bool apart;            /* what serves is no call of the program */
 static int loops;             /* waiting loops entered and not left */
 static struct px_server *servers;
 static int orphans; /* sends given up by the application that are not complete */
@@ -335,7 +336,9 @@ bool px_progress(void)
 	did |= px.on && serve_all();
 	for (struct px_req *r = needed; r; r = next) {
 		next = r->anext;
-		if (r->kind == PX_COLL) {
+		if (r->kind == PX_COLL && apart) {
+			continue;
+		} else if (r->kind == PX_COLL) {
 			/* it may start or end others, which changes the list */
 			if (r->task(r))
 				return true;
@@ -359,6 +362,19 @@ enum px_served px_serve(void)
 	px_serving = true;
 	did = px_progress();
 	px_serving = false;
+	px_unlock();
+	return did ? PX_SERVED_SOME : PX_SERVED_NOTHING;
+}
+
+enum px_served px_serve_apart(void)
+{
+	bool did;
+
+	if (!px_trylock())
+		return PX_SERVED_NOTHING;
+	px_serving = apart = true;
+	did = px_progress();
+	px_serving = apart = false;
 	px_unlock();
 	return did ? PX_SERVED_SOME : PX_SERVED_NOTHING;
 }

@@ -141,6 +141,8 @@ bool px_progress(void);
 /* px_serve: px_progress from within a native call, unless somebody holds the lock (progress.c). px_serving is true meanwhile:
  * nothing is raised, and what would run the user's code is put off. */
 enum px_served px_serve(void);
+/* px_serve_apart: the same by a thread that is not the program's (helper.c): nothing that may call functions of the program, so no steps of collectives. */
+enum px_served px_serve_apart(void);
 extern bool px_serving;
 
 /* px_wait_native: wait for a native request with progress, without the lock where native calls may block. MPI error code. */

@@ -20,6 +20,7 @@
 #include "accuracy.h"
 #include "environ.h"
 #include "err.h"
+#include "helper.h"
 #include "init.h"
 #include "leave.h"
 #include "lock.h"
@@ -234,20 +235,6 @@ static bool under_pacx(void)
 	return true;
 }
 
-int px_Init(int *argc, char ***argv)
-{
-	pid_t parent = getppid();
-	bool active = under_pacx();
-	int rc;
-
-	if (active)
-		become_daemon();
-	rc = px_n.Init(argc, argv);
-	if (active && rc == MPI_SUCCESS)
-		start(parent, false);
-	return rc;
-}
-
 int px_Init_thread(int *argc, char ***argv, int required, int *provided)
 {
 	pid_t parent = getppid();
@@ -256,11 +243,30 @@ int px_Init_thread(int *argc, char ***argv, int required, int *provided)
 
 	if (active)
 		become_daemon();
+	if (active && px_helper_wanted())
+		required = MPI_THREAD_MULTIPLE;
 	rc = px_n.Init_thread(argc, argv, required, provided);
 	if (active && rc == MPI_SUCCESS) {
 		start(parent, *provided == MPI_THREAD_MULTIPLE);
 		px_threaded = *provided == MPI_THREAD_MULTIPLE;
+		px_helper_open(px_threaded);
 	}
+	return rc;
+}
+
+int px_Init(int *argc, char ***argv)
+{
+	pid_t parent = getppid();
+	bool active = under_pacx();
+	int provided, rc;
+
+	if (active && px_helper_wanted())
+		return px_Init_thread(argc, argv, MPI_THREAD_SINGLE, &provided);
+	if (active)
+		become_daemon();
+	rc = px_n.Init(argc, argv);
+	if (active && rc == MPI_SUCCESS)
+		start(parent, false);
 	return rc;
 }
 
@@ -338,6 +344,7 @@ int px_Finalize(void)
 		px_names_close();
 	}
 	report();
+	px_helper_close();
 	px_progress_close();
 	px_type_sweep();
 	px_n.Comm_free(&px.local);

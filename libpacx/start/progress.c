@@ -31,6 +31,7 @@
 
 #include "comm_find.h"
 #include "err.h"
+#include "helper.h"
 #include "lock.h"
 #include "request.h"
 #include "state.h"
@@ -100,8 +101,9 @@ static bool poll_wanted(void)
 
 	if (env && strcmp(env, "poll") == 0)
 		return true;
-	if (env && *env && strcmp(env, "hook") != 0 && px.lrank == 0)
-		px_log(PX_LOG_WARN, "PACX_PROGRESS=%s is not known; use hook or poll (taking hook)", env);
+	if (env && *env && strcmp(env, "hook") != 0 && !px_helper_wanted() && px.lrank == 0)
+		px_log(PX_LOG_WARN, "PACX_PROGRESS=%s is not known; use hook, poll or thread (taking hook)",
+			env);
 	return (!env || !*env) && px_wait_sleeps();
 }
 

@@ -3,8 +3,8 @@
 
 usage: tests/mpi/matrix.py [--build DIR] [--only CONFIG] [--long] [PROGRAM...]
 
-A config is "sites:flavours", or "sites:flavours:poll" to run with PACX_PROGRESS=poll; of those only the programs in which
-progress matters are run, if none is named. A program
+A config is "sites:flavours", or "sites:flavours:poll", ":thread" to run with PACX_PROGRESS=poll, thread; of those only the programs in which
+that matters are run, if none is named. A program
 passes when it exits with 0 and its last lines say that it made checks and none failed, and neither PACX nor the vendor about
 what PACX left behind has said anything.
 """
@@ -18,11 +18,12 @@ import time
 
 CONFIGS = ["4:openmpi", "4:mpich", "3+3:openmpi+mpich", "3+2:mpich+openmpi", "2+2:openmpi+openmpi", "2+2:mpich+mpich",
            "2+1+2:openmpi+mpich+openmpi",
-           "2+2:openmpi+openmpi:poll", "3+2:mpich+openmpi:poll"]
+           "2+2:openmpi+openmpi:poll", "3+2:mpich+openmpi:poll", "2+2:openmpi+mpich:thread"]
 # What the ways of making progress differ in.
-PROGRESS = {"collectives", "comms", "icollectives", "inter", "inter_coll", "pending", "ports", "progress", "p2p_any", "requests", "rma_sync", "sendrecv", "storm", "threads", "threads_make"}
+PROGRESS = {"poll": {"collectives", "comms", "icollectives", "inter", "inter_coll", "pending", "ports", "progress", "p2p_any", "requests", "rma_sync", "sendrecv", "storm", "threads", "threads_make"},
+            "thread": {"icollectives", "p2p_any", "rma_busy", "rma_sync", "storm", "threads"}}
 # Programs with arguments of their own, or that end on purpose with another status, have their own tests.
-SEPARATE = {"abort", "fatal", "files_local", "programs", "spawn", "stdin_rank0"}
+SEPARATE = {"abort", "fatal", "files_local", "programs", "rma_busy", "spawn", "stdin_rank0"}
 # What PACX says, and what a vendor says of requests that are left at the end. (MPICH 4.0 also says that it has leaked objects of yaksa, its
 # datatypes: it forgets them when a receive is cancelled, natively, too.)
 OURS = re.compile(r"^(?:pacx(?:run|d|ctl|rank|label)?(?:\[|:).*|.*freeing inactive.*)$", re.M)
@@ -115,7 +116,10 @@ def main():
     args = parser.parse_args()
     flavours, names = programs(args.build)
     configs = [c for c in args.only or CONFIGS if all(f in flavours for f in c.split(":")[1].split("+"))]
-    runs = [(c, n) for c in configs for n in args.names or names if args.names or c.count(":") < 2 or n in PROGRESS]
+    runs = []
+    for c in configs:
+        way = c.split(":")[2:]
+        runs += [(c, n) for n in args.names or (sorted(PROGRESS[way[0]]) if way else names)]
     print(f"1..{len(runs)}")
     failed, still = 0, Standstill()
     for config, name in runs:
