@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "basic.h"
 #include "bind.h"
 #include "map.h"
 #include "typemap.h"
@@ -244,7 +245,32 @@ static int from_bottom(MPI_Count n, MPI_Datatype t, char *base, MPI_Datatype *al
 
 static char bottom_base; /* any address will do */
 
-/* Bytes packed or unpacked by one call; elements beyond PACK_CHUNK have only the large-count form. */
+#ifndef PX_HAVE_Pack_c
+/* One element of more bytes than an int counts: run by run of its basic types. */
+static int by_runs(char *buf, MPI_Datatype t, char *packed, bool unpack)
+{
+	const struct px_typemap *m = px_typemap_get(t);
+	int rc = m ? MPI_SUCCESS : MPI_ERR_TYPE;
+
+	for (int i = 0; m && i < m->n; i++) {
+		const struct px_run *u = &m->run[i];
+		MPI_Datatype basic = px_basic(u->code);
+		const struct px_type *p = px_type_get(basic);
+
+		for (MPI_Count k = 0; rc == MPI_SUCCESS && k < u->rep; k++) {
+			char *at = buf + u->offset + k * u->stride;
+			MPI_Count bytes = u->count * p->size;
+
+			rc = unpack ? px_type_unpack(packed, (uint64_t)bytes, at, u->count, basic)
+				    : px_type_pack(at, u->count, basic, packed);
+			packed += bytes;
+		}
+	}
+	return rc;
+}
+#endif
+
+/* Bytes packed or unpacked by one call: one element, if they are more than PACK_CHUNK. */
 static int pack_some(const void *buf, MPI_Count n, MPI_Datatype t, void *out, MPI_Count bytes)
 {
 	MPI_Datatype alias;
@@ -263,8 +289,9 @@ static int pack_some(const void *buf, MPI_Count n, MPI_Datatype t, void *out, MP
 	return px_n.Pack_c(buf, n, t, out, bytes, &pos, MPI_COMM_SELF);
 #else
 	int pos = 0;
-	return bytes > 0x7fffffff ? MPI_ERR_COUNT
-				  : px_n.Pack(buf, (int)n, t, out, (int)bytes, &pos, MPI_COMM_SELF);
+	if (bytes > INT_MAX)
+		return by_runs((char *)(uintptr_t)buf, t, out, false);
+	return px_n.Pack(buf, (int)n, t, out, (int)bytes, &pos, MPI_COMM_SELF);
 #endif
 }
 
@@ -286,8 +313,9 @@ static int unpack_some(const void *in, MPI_Count bytes, void *buf, MPI_Count n, 
 	return px_n.Unpack_c(in, bytes, &pos, buf, n, t, MPI_COMM_SELF);
 #else
 	int pos = 0;
-	return bytes > 0x7fffffff ? MPI_ERR_COUNT
-				  : px_n.Unpack(in, (int)bytes, &pos, buf, (int)n, t, MPI_COMM_SELF);
+	if (bytes > INT_MAX)
+		return by_runs(buf, t, (char *)(uintptr_t)in, true);
+	return px_n.Unpack(in, (int)bytes, &pos, buf, (int)n, t, MPI_COMM_SELF);
 #endif
 }
 

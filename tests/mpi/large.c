@@ -1,0 +1,208 @@
+/*
+ * large - more than 2^31 and 2^32 bytes and elements in one message, broadcast, gather, reduction; through the MPI_X_c functions where this
+ * MPI has them, through int counts of derived types where not and besides; displacements beyond 2^31 in windows.  Little memory is needed: long
+ * buffers are one piece of memory, seen again and again.  Argument: bytes (default 3 million, which shows nothing but that the program is right).
+ */
+#include "check.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { PERIOD = 257 << 12, BLOCK = 1 << 20 };
+
+static MPI_Count n; /* bytes */
+static char *
+	buf; /* n bytes and a period more; the period is the same memory again and again, and no power of two */
+
+static char *view(size_t bytes)
+{
+	char *p = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	int fd = memfd_create("period", 0);
+
+	if (p == MAP_FAILED || fd < 0 || ftruncate(fd, PERIOD))
+		MPI_Abort(MPI_COMM_WORLD, 97);
+	for (size_t at = 0; at < bytes; at += PERIOD)
+		if (mmap(p + at, PERIOD, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+			MPI_Abort(MPI_COMM_WORLD, 96);
+	close(fd);
+	return p;
+}
+
+#if MPI_VERSION >= 4
+#define LARGE(bytes, f, call_c, call) (f##_c call_c)
+#else
+/* One element of so many bytes. */
+static MPI_Datatype of_bytes(MPI_Count bytes)
+{
+	MPI_Datatype block, all[2], t;
+
+	MPI_Type_contiguous(BLOCK, MPI_BYTE, &block);
+	MPI_Type_contiguous((int)(bytes / BLOCK), block, &all[0]);
+	MPI_Type_contiguous((int)(bytes % BLOCK), MPI_BYTE, &all[1]);
+	MPI_Type_create_struct(
+		2, (int[]){ 1, 1 }, (MPI_Aint[]){ 0, (MPI_Aint)(bytes / BLOCK * BLOCK) }, all, &t);
+	MPI_Type_commit(&t);
+	MPI_Type_free(&block);
+	MPI_Type_free(&all[0]);
+	MPI_Type_free(&all[1]);
+	return t;
+}
+
+#define LARGE(bytes, f, call_c, call)                                                                        \
+	do {                                                                                                 \
+		MPI_Datatype T = of_bytes(bytes);                                                            \
+		f call;                                                                                      \
+		MPI_Type_free(&T);                                                                           \
+	} while (0)
+#endif
+
+static void clear(void)
+{
+	memset(buf, 0, PERIOD);
+}
+
+static void check_period(uint64_t seed)
+{
+	CHECK_BYTES(buf, PERIOD, seed);
+}
+
+static void messages(int first, int last)
+{
+	MPI_Datatype block, same;
+	MPI_Count elements;
+	MPI_Status st;
+	int blocks = (int)(n / BLOCK), got;
+
+	MPI_Type_contiguous(BLOCK, MPI_BYTE, &block);
+	MPI_Type_create_hvector(blocks, 1, 0, block, &same); /* the same block, many times */
+	MPI_Type_commit(&block);
+	MPI_Type_commit(&same);
+	if (chk_rank == first) {
+		chk_fill(buf, PERIOD, 1);
+		LARGE(n, MPI_Send, (buf, n, MPI_BYTE, last, 1, MPI_COMM_WORLD),
+			(buf, 1, T, last, 1, MPI_COMM_WORLD));
+		MPI_Send(buf, 1, same, last, 2, MPI_COMM_WORLD);
+		MPI_Recv(NULL, 0, MPI_BYTE, last, 3, MPI_COMM_WORLD, &st);
+	} else if (chk_rank == last) {
+		char *one = chk_alloc(BLOCK);
+
+		clear();
+		LARGE(n, MPI_Recv, (buf, n, MPI_BYTE, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &st),
+			(buf, 1, T, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &st));
+		CHECK_EQ(st.MPI_SOURCE, first);
+		MPI_Get_elements_x(&st, MPI_BYTE, &elements);
+		CHECK_EQ(elements, n);
+		MPI_Get_count(&st, MPI_BYTE, &got);
+		CHECK_EQ(got, n > 2147483647 ? MPI_UNDEFINED : (long long)n);
+		check_period(1);
+		clear();
+		MPI_Probe(first, 2, MPI_COMM_WORLD, &st);
+		MPI_Get_elements_x(&st, MPI_BYTE, &elements);
+		CHECK_EQ(elements, (MPI_Count)blocks * BLOCK);
+		MPI_Recv(one, 1, same, first, 2, MPI_COMM_WORLD, &st); /* each block over the one before it */
+		MPI_Get_elements_x(&st, MPI_BYTE, &elements);
+		CHECK_EQ(elements, (MPI_Count)blocks * BLOCK);
+		CHECK_BYTES(one, BLOCK, 1);
+		free(one);
+		MPI_Send(NULL, 0, MPI_BYTE, first, 3, MPI_COMM_WORLD);
+	}
+	MPI_Type_free(&block);
+	MPI_Type_free(&same);
+}
+
+static void broadcast(int root)
+{
+	if (chk_rank == root)
+		chk_fill(buf, PERIOD, 2);
+	else
+		clear();
+	LARGE(n, MPI_Bcast, (buf, n, MPI_BYTE, root, MPI_COMM_WORLD), (buf, 1, T, root, MPI_COMM_WORLD));
+	check_period(2);
+}
+
+/* A little from each rank, to places that are far apart. */
+static void far_apart(int root)
+{
+	enum { LITTLE = 1000 };
+	char mine[LITTLE];
+	MPI_Aint step = (MPI_Aint)(n - LITTLE) / (chk_size - 1);
+	MPI_Win win;
+
+	chk_fill(mine, LITTLE, (uint64_t)chk_rank);
+	clear();
+	int *counts = chk_alloc((size_t)chk_size * sizeof *counts),
+	    *displs = chk_alloc((size_t)chk_size * sizeof *displs);
+	MPI_Datatype little, far;
+
+	for (int i = 0; i < chk_size; i++) {
+		counts[i] = 1;
+		displs[i] = i;
+	}
+	MPI_Type_contiguous(LITTLE, MPI_BYTE, &little);
+	MPI_Type_create_resized(little, 0, step, &far);
+	MPI_Type_commit(&far);
+	MPI_Gatherv(mine, LITTLE, MPI_BYTE, buf, counts, displs, far, root, MPI_COMM_WORLD);
+	MPI_Type_free(&little);
+	MPI_Type_free(&far);
+	free(counts);
+	free(displs);
+	for (int i = 0; i < chk_size && chk_rank == root; i++)
+		CHECK_BYTES(buf + i * step, LITTLE, (uint64_t)i);
+	clear();
+	MPI_Win_create(buf, (MPI_Aint)n, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+	MPI_Win_fence(0, win);
+	MPI_Put(mine, LITTLE, MPI_BYTE, (chk_rank + 1) % chk_size, (MPI_Aint)n - LITTLE, LITTLE, MPI_BYTE,
+		win);
+	MPI_Win_fence(0, win);
+	CHECK_BYTES(buf + n - LITTLE, LITTLE, (uint64_t)((chk_rank + chk_size - 1) % chk_size));
+	MPI_Win_free(&win);
+}
+
+/* More than 2^31 bytes; if all MPIs can, more than 2^31 elements, too. */
+static void reduction(void)
+{
+	int large = MPI_VERSION >= 4, all;
+	MPI_Count words = n / 8;
+	long long bad = 0;
+	uint64_t *sum = chk_alloc((size_t)n);
+
+	MPI_Allreduce(&large, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+	for (MPI_Count i = 0; i < PERIOD / 8; i++)
+		((uint64_t *)(void *)buf)[i] = chk_mix((uint64_t)i, 0) >> 8;
+	MPI_Allreduce(buf, sum, (int)words, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+	for (MPI_Count i = 0; i < words; i++)
+		bad += sum[i] != (chk_mix((uint64_t)(i % (PERIOD / 8)), 0) >> 8) * (uint64_t)chk_size;
+	CHECK_EQ(bad, 0);
+#if MPI_VERSION >= 4
+	if (all) {
+		unsigned char *most = memset(sum, 0, (size_t)n);
+
+		memset(buf, chk_rank + 1, PERIOD);
+		MPI_Allreduce_c(buf, most, n, MPI_UNSIGNED_CHAR, MPI_MAX, MPI_COMM_WORLD);
+		for (MPI_Count i = 0; i < n; i++)
+			bad += most[i] != chk_size;
+		CHECK_EQ(bad, 0);
+	}
+#endif
+	free(sum);
+}
+
+int main(int argc, char **argv)
+{
+	int last;
+	size_t room;
+
+	chk_begin(&argc, &argv, "large", 2);
+	n = chk_arg(argc, argv, 1, 3000000);
+	room = ((size_t)n / PERIOD + 1) * PERIOD;
+	last = chk_size - 1;
+	buf = view(room);
+	messages(0, last);
+	messages(last, 0);
+	broadcast(last);
+	far_apart(0);
+	if (n < 3000000000) /* needs a buffer of its own */
+		reduction();
+	munmap(buf, room);
+	return chk_end();
+}
