@@ -1,5 +1,6 @@
 /* elf_flavor.c: Design: the search for a library follows ld.so(8): DT_RPATH (unless there is a RUNPATH), LD_LIBRARY_PATH, DT_RUNPATH,
- * both with $ORIGIN, the directories of /etc/ld.so.conf*, the built-in ones. All offsets of the
+ * both with $ORIGIN, the directories of /etc/ld.so.conf*, the built-in ones. A library without RUNPATH has the RPATHs of whoever
+ * needs it, too. All offsets of the
  * file are checked before use: a damaged program gives PX_MPI_OTHER, never a crash.
  */
 #include "elf_flavor.h"
@@ -48,6 +49,7 @@ struct search {
 struct places {
 	const char *from; /* the object's path, for $ORIGIN */
 	const char *rpath, *runpath;
+	const struct places *needed_by; /* NULL for the program */
 };
 
 struct image {
@@ -186,7 +188,7 @@ static const char *needed(const struct dynamic *d, size_t i)
 	return text_of(d, i, DT_NEEDED);
 }
 
-static enum px_flavor file_search(struct search *s, const char *path);
+static enum px_flavor file_search(struct search *s, const char *path, const struct places *needed_by);
 
 /* dirs_search: look for lib in a colon-separated list; $ORIGIN is the directory of `from`. */
 static bool dirs_search(const char *list, const char *lib, const char *from, char *path, size_t cap)
@@ -224,8 +226,10 @@ static bool lib_find(const struct search *s, const char *lib, const struct place
 {
 	if (strchr(lib, '/'))
 		return snprintf(path, cap, "%s", lib) < (int)cap;
-	if ((!p->runpath && dirs_search(p->rpath, lib, p->from, path, cap)) ||
-		dirs_search(s->libpath, lib, p->from, path, cap) ||
+	for (const struct places *q = p; q && !p->runpath; q = q->needed_by)
+		if (!q->runpath && dirs_search(q->rpath, lib, q->from, path, cap))
+			return true;
+	if (dirs_search(s->libpath, lib, p->from, path, cap) ||
 		dirs_search(p->runpath, lib, p->from, path, cap))
 		return true;
 	for (int i = 0; i < s->ndirs; i++)
@@ -245,7 +249,7 @@ static enum px_flavor lib_search(struct search *s, const char *lib, const struct
 	if (s->nseen == LIBS_MAX || !(s->seen[s->nseen] = strdup(lib)))
 		return PX_MPI_OTHER;
 	s->nseen++;
-	return lib_find(s, lib, p, path, sizeof path) ? file_search(s, path) : PX_MPI_OTHER;
+	return lib_find(s, lib, p, path, sizeof path) ? file_search(s, path, p) : PX_MPI_OTHER;
 }
 
 /* lib_abi: the library of the standard ABI: both vendors have one of that name, and Open MPI's needs its other libraries. */
@@ -285,9 +289,10 @@ static enum px_flavor lib_known(struct search *s, const char *lib, const struct 
 	return found;
 }
 
-static enum px_flavor image_search(struct search *s, const struct image *im, const char *path)
+static enum px_flavor image_search(
+	struct search *s, const struct image *im, const char *path, const struct places *needed_by)
 {
-	struct places at = { .from = path };
+	struct places at = { .from = path, .needed_by = needed_by };
 	enum px_flavor found = PX_MPI_OTHER;
 	struct dynamic d;
 
@@ -312,14 +317,14 @@ static enum px_flavor image_search(struct search *s, const struct image *im, con
 	return found;
 }
 
-static enum px_flavor file_search(struct search *s, const char *path)
+static enum px_flavor file_search(struct search *s, const char *path, const struct places *needed_by)
 {
 	enum px_flavor found;
 	struct image im;
 
 	if (!image_open(&im, path))
 		return PX_MPI_OTHER;
-	found = image_search(s, &im, path);
+	found = image_search(s, &im, path, needed_by);
 	munmap((void *)(uintptr_t)im.mem, im.len);
 	return found;
 }
@@ -364,7 +369,7 @@ void pxd_elf_mpi(const char *path, const char *libpath, struct pxd_elf_mpi *out)
 	s->library = out->library;
 	s->libpath = libpath;
 	dirs_read(s);
-	out->flavor = file_search(s, path);
+	out->flavor = file_search(s, path, NULL);
 	out->abi = s->abi;
 	for (int i = 0; i < s->nseen; i++)
 		free(s->seen[i]);

@@ -156,6 +156,19 @@ def test_the_library_path_decides_as_for_the_loader():
         assert f"{where}/lib/libmpi.so.40" in line and f"libpacx-{another()}.so" in line, line
 
 
+def test_the_rpath_of_the_program_counts_for_its_libraries_and_before_the_library_path():
+    """As for the loader: DT_RPATH, not DT_RUNPATH."""
+    need("openmpi")
+    where = other_mpi("openmpi", another())
+    program("openmpi", "plain", "/nowhere")  # writes the source
+    subprocess.run(["mpicc.openmpi", "-w", "-shared", "-fPIC", "-Dmain=app", "-o", f"{TMP}/libapp.so", f"{TMP}/prog.c"], check=True)
+    with open(f"{TMP}/main.c", "w") as f:
+        f.write("int app(int, char **);\nint main(int argc, char **argv) { return app(argc, argv); }\n")
+    subprocess.run(["gcc", "-o", f"{TMP}/apart", f"{TMP}/main.c", f"-L{TMP}", "-lapp", f"-Wl,--disable-new-dtags,-rpath,{where}/lib:$ORIGIN"], check=True)
+    for line in good(pacxrun("-n", "2", "--", f"{TMP}/apart", LD_LIBRARY_PATH=os.path.dirname(known("openmpi")["library"]))):
+        assert f"{where}/lib/libmpi.so.40" in line and f"libpacx-{another()}.so" in line, line
+
+
 def test_a_library_that_does_not_fit_says_so_before_init():
     need("openmpi")
     where = f"{TMP}/alien/lib"
