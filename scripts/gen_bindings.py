@@ -29,7 +29,7 @@ from mpi_identity import describe  # noqa: E402
 
 def is_count(f, p):
     """A scalar count of elements of a datatype: 64 bits wide in a body."""
-    return (p.type in ("int", "MPI_Count") and not p.array and re.match(r"^((send|recv|origin_|result_|target_)?count|target_cout)$", p.name)
+    return (p.type in ("int", "MPI_Count") and not p.array and re.match(r"^((send|recv|origin_|result_|target_|in|out)?count|target_cout)$", p.name)
             and any("MPI_Datatype" in q.type for q in f.params))
 
 

@@ -12,7 +12,7 @@
 #include "typemap.h"
 #include "unlike.h"
 
-static const struct px_repr external32 = { .big_endian = 1,
+const struct px_repr px_rep_external32 = { .big_endian = 1,
 	.size_long = 4,
 	.size_pointer = 8,
 	.size_wchar = 2,
@@ -41,7 +41,7 @@ int px_rep_of(const struct px_file *f, const char *datarep, MPI_Datatype etype, 
 {
 	*rep = NULL;
 	if (strcmp(datarep, "external32") == 0)
-		*rep = &external32;
+		*rep = &px_rep_external32;
 	else if (strcmp(datarep, "internal") == 0 && px_unlike_some(f->c))
 		*rep = &internal;
 	else if (strcmp(datarep, "native") != 0 && strcmp(datarep, "internal") != 0 &&
@@ -52,7 +52,7 @@ int px_rep_of(const struct px_file *f, const char *datarep, MPI_Datatype etype, 
 
 const char *px_rep_name(const struct px_repr *rep)
 {
-	return rep == &external32 ? "external32" : rep == &internal ? "internal" : "native";
+	return rep == &px_rep_external32 ? "external32" : rep == &internal ? "internal" : "native";
 }
 
 MPI_Count px_rep_size(const struct px_repr *rep, MPI_Datatype t)
@@ -84,9 +84,10 @@ static int convert(MPI_Datatype t, const struct px_repr *from, const struct px_r
 	if (!c.misfit)
 		return MPI_SUCCESS;
 	px_log(PX_LOG_ERROR,
-		"rank %d: a file: element %llu is %s, which does not fit into the %s of %s, of %zu bytes",
-		px.grank, (unsigned long long)c.which, c.value, px_atom_name(c.atom),
-		to == px_unlike_here() ? "this site" : px_rep_name(to), px_atom_size(c.atom, to));
+		"rank %d: %s: element %llu is %s, which does not fit into the %s of %s, of %zu bytes",
+		px.grank, px_rep_name(to == px_unlike_here() ? from : to), (unsigned long long)c.which,
+		c.value, px_atom_name(c.atom), to == px_unlike_here() ? "this site" : px_rep_name(to),
+		px_atom_size(c.atom, to));
 	return MPI_ERR_CONVERSION;
 }
 

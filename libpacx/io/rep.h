@@ -8,6 +8,8 @@
 
 #include "file.h"
 
+extern const struct px_repr px_rep_external32; /* for pack_external.c, too */
+
 /* px_rep_of: what a view's `datarep` means for data of these types: NULL = as in memory. MPI error code, not raised. */
 int px_rep_of(const struct px_file *f, const char *datarep, MPI_Datatype etype, MPI_Datatype filetype,
 	const struct px_repr **rep);

@@ -21,9 +21,9 @@ sys.path.insert(0, f"{ROOT}/tests/mpi")
 import matrix  # noqa: E402
 
 FOREIGN = ("i386", "s390x", "arm64")
-LOUD = {"values"}  # in which PACX names what does not fit
+LOUD = {"values", "external"}  # in which PACX names what does not fit
 # Everything that goes between sites by value: the i386 site runs as fast as any, so it gets all; under qemu there are few.
-MANY = ["values", "typed", "coupled", "collectives", "icollectives", "neighbor", "p2p_any", "p2p_modes", "p2p_order", "probe", "sendrecv",
+MANY = ["values", "typed", "f_typed", "external", "coupled", "collectives", "icollectives", "neighbor", "p2p_any", "p2p_modes", "p2p_order", "probe", "sendrecv",
         "requests", "cancel", "comms", "rma_typed", "rma_cas", "files_rep", "groups", "topo", "attrs", "lifetimes", "middle", "bigcount",
         "flow", "pending", "threads", "truncate", "refused"]
 MISFITS = [f"misfit:{way}" for way in ("blocking", "nonblocking", "persistent", "any_source", "waitall", "matched", "bcast", "ibcast", "gather", "allgather",
@@ -31,14 +31,14 @@ MISFITS = [f"misfit:{way}" for way in ("blocking", "nonblocking", "persistent", 
 NAMED = re.compile(r"rank \d+: .*rank \d+ \(site \w+\).* element \d+ is 1099511627776, which does not fit into the long of this site, of 4 bytes")
 RUNS = [("openmpi:2+mpich:2", ["coupled"]),
         ("openmpi:2+i386:2", MANY + MISFITS),
-        ("i386:2+mpich:2", ["values", "typed", "collectives", "rma_typed"]),
+        ("i386:2+mpich:2", ["values", "typed", "f_typed", "external", "collectives", "rma_typed"]),
         ("openmpi:1+i386:2+mpich:2", ["typed", "collectives", "icollectives", "neighbor", "rma_typed", "files_rep/carried"]),
-        ("openmpi:2+s390x:2", ["values", "typed", "coupled", "rma_typed", "rma_sync", "files_rep", "files_rep/carried"]),
+        ("openmpi:2+s390x:2", ["values", "typed", "f_typed", "external", "coupled", "rma_typed", "rma_sync", "files_rep", "files_rep/carried"]),
         ("s390x:2+mpich:2", ["typed", "collectives", "coupled"]),
-        ("openmpi:2+arm64:2", ["values", "typed", "coupled", "collectives", "rma_typed", "rma_cas", "files_rep", "files_rep/carried"]),
+        ("openmpi:2+arm64:2", ["values", "typed", "f_typed", "external", "coupled", "collectives", "rma_typed", "rma_cas", "files_rep", "files_rep/carried"]),
         ("mpich:2+arm64:2", ["typed", "collectives", "coupled"]),
         ("i386:2+s390x:2", ["values", "typed", "rma_typed"]),
-        ("openmpi:1+mpich:1+i386:1+s390x:1", ["typed", "coupled", "collectives", "neighbor", "rma_typed", "files_rep"])]
+        ("openmpi:1+mpich:1+i386:1+s390x:1", ["typed", "f_typed", "external", "coupled", "collectives", "neighbor", "rma_typed", "files_rep"])]
 
 
 def sh(command, **more):
@@ -71,10 +71,10 @@ class Foreign:
             raise SystemExit(f"PACX for {self.arch}:\n{made.stdout}")
 
     def program(self, source):
-        exe = f"{self.tree}/tests-{self.arch}/{os.path.basename(source)[:-2]}"
+        exe = f"{self.tree}/tests-{self.arch}/{os.path.basename(source).split('.')[0]}"
         if stale(exe, source):
             os.makedirs(os.path.dirname(exe), exist_ok=True)
-            compile_mpi(f"{self.bin}/mpicc.mpich", source, exe)
+            compile_mpi(f"{self.bin}/", "mpich", source, exe)
         return exe
 
     def start(self, exe):
@@ -87,22 +87,25 @@ def stale(exe, source):
     return not os.path.exists(exe) or os.path.getmtime(exe) < max(map(os.path.getmtime, made_of))
 
 
-def compile_mpi(cc, source, exe):
-    made = sh([cc, "-std=c11", "-D_GNU_SOURCE", "-O1", "-w", "-iquote", f"{ROOT}/tests/mpi", "-o", exe, source, "-lm", "-pthread"])
+def compile_mpi(where, flavour, source, exe):
+    if source.endswith(".f90"):
+        made = sh([f"{where}mpif90.{flavour}", "-O1", "-w", "-fallow-argument-mismatch", "-o", exe, source])
+    else:
+        made = sh([f"{where}mpicc.{flavour}", "-std=c11", "-D_GNU_SOURCE", "-O1", "-w", "-iquote", f"{ROOT}/tests/mpi", "-o", exe, source, "-lm", "-pthread"])
     if made.returncode:
         raise SystemExit(f"{source}:\n{made.stdout}")
 
 
 def source_of(name):
-    here = f"{ROOT}/tests/unlike/{name}.c"
-    return here if os.path.exists(here) else f"{ROOT}/tests/mpi/{name}.c"
+    here = glob.glob(f"{ROOT}/tests/unlike/{name}.[cf]*")
+    return here[0] if here else f"{ROOT}/tests/mpi/{name}.c"
 
 
 def native(build, flavour, name):
     exe = f"{build}/unlike/tests-{flavour}/{name}"
     if stale(exe, source_of(name)):
         os.makedirs(os.path.dirname(exe), exist_ok=True)
-        compile_mpi(f"mpicc.{flavour}", source_of(name), exe)
+        compile_mpi("", flavour, source_of(name), exe)
     return exe
 
 

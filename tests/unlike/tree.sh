@@ -4,7 +4,7 @@
 #   s390x   64 bits, big-endian; runs under qemu-user
 #   arm64   64 bits, another long double; runs under qemu-user
 # Nothing of this machine's own packages changes, and dpkg hears nothing of foreign architectures (apt would remove a compiler for them).
-# usage: tree.sh DIR ARCH     DIR/ARCH becomes the tree, DIR/bin-ARCH has gcc, mpicc.mpich and pkg-config for it, and `run`, which runs
+# usage: tree.sh DIR ARCH     DIR/ARCH becomes the tree, DIR/bin-ARCH has gcc, gfortran, mpicc.mpich, mpif90.mpich and pkg-config for it, and `run`, which runs
 # a program of it.     Exit status: 0 made or there already, 77 not to be had (a line says why), 1 failed.
 set -euo pipefail
 DIR=$(mkdir -p "$1" && cd "$1" && pwd)
@@ -12,7 +12,7 @@ ARCH=$2
 CPU=$ARCH # as GNU names it
 TREE=$DIR/$ARCH
 BIN=$DIR/bin-$ARCH
-STAMP=$TREE/.made-4
+STAMP=$TREE/.made-5
 
 skip() {
 	echo "unlike: $ARCH: skipped: $*"
@@ -26,7 +26,7 @@ packages="libc6 libc6-dev linux-libc-dev libcrypt1 libgcc-s1 libstdc++6 libgfort
 case $ARCH in
 i386)
 	[ "$(uname -m)" = x86_64 ] || skip "only on x86-64"
-	packages="$packages libgcc-$GCCV-dev libquadmath0"
+	packages="$packages libgcc-$GCCV-dev libgfortran-$GCCV-dev libquadmath0"
 	;;
 s390x) ;;
 arm64)
@@ -39,11 +39,11 @@ arm64)
 	;;
 esac
 if [ $ARCH != i386 ]; then
-	for tool in qemu-$CPU $CPU-linux-gnu-gcc; do
+	for tool in qemu-$CPU $CPU-linux-gnu-gcc $CPU-linux-gnu-gfortran; do
 		command -v $tool >/dev/null || skip "no $tool here (scripts/setup unlike installs it)"
 	done
 fi
-for tool in apt-get dpkg mpirun.mpich pkg-config; do
+for tool in apt-get dpkg mpirun.mpich pkg-config gfortran; do
 	command -v $tool >/dev/null || skip "no $tool here"
 done
 
@@ -82,22 +82,26 @@ LIB=$CPU-linux-gnu
 case $ARCH in
 i386)
 	G=$TREE/usr/lib/gcc/i686-linux-gnu/$GCCV
-	made gcc <<EOF
+	for compiler in gcc gfortran; do
+		made $compiler <<EOF
 #!/bin/sh
-exec /usr/bin/gcc -m32 --sysroot=$TREE -B$G/ -B$TREE/usr/lib/$LIB/ -isystem $TREE/usr/include/$LIB -L$G -L$TREE/usr/lib/$LIB \\
+exec /usr/bin/$compiler -m32 --sysroot=$TREE -B$G/ -B$TREE/usr/lib/$LIB/ -isystem $TREE/usr/include/$LIB -L$G -L$TREE/usr/lib/$LIB \\
 	-L$TREE/lib/$LIB "\$@" -Wl,--dynamic-linker=$TREE/lib/$LIB/ld-linux.so.2 \\
 	-Wl,--disable-new-dtags,-rpath,$TREE/usr/lib/$LIB:$TREE/lib/$LIB
 EOF
+	done
 	made run <<'EOF'
 #!/bin/sh
 exec "$@"
 EOF
 	;;
 *)
-	made gcc <<EOF
+	for compiler in gcc gfortran; do
+		made $compiler <<EOF
 #!/bin/sh
-exec $CPU-linux-gnu-gcc --sysroot=$TREE -B$TREE/usr/lib/$LIB/ -isystem $TREE/usr/include/$LIB -L$TREE/usr/lib/$LIB -L$TREE/lib/$LIB "\$@"
+exec $CPU-linux-gnu-$compiler --sysroot=$TREE -B$TREE/usr/lib/$LIB/ -isystem $TREE/usr/include/$LIB -L$TREE/usr/lib/$LIB -L$TREE/lib/$LIB "\$@"
 EOF
+	done
 	# [env] NAME=VALUE... PROGRAM ARGUMENT... : LD_PRELOAD is for the guest only, the others are harmless here. The program pacxd would
 	# run another one, which qemu does not do: run that.
 	made run <<EOF
@@ -128,6 +132,10 @@ esac
 made mpicc.mpich <<EOF
 #!/bin/sh
 exec $BIN/gcc -I$TREE/usr/include/$LIB/mpich "\$@" -lmpich
+EOF
+made mpif90.mpich <<EOF
+#!/bin/sh
+exec $BIN/gfortran -I$TREE/usr/include/$LIB/mpich "\$@" -lmpichfort -lmpich
 EOF
 made pkg-config <<EOF
 #!/bin/sh
