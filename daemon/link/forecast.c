@@ -15,9 +15,9 @@
 
 #define SLOTS  512 /* flows remembered: a power of two */
 #define BLOCKS 4   /* looked at, of a segment */
-#define BLOCK  256 /* numbers of each */
+#define BLOCK  286 /* numbers of each */
 #define WARM                                                                                                 \
-	18 /* of those at its beginning, which have no neighbours yet, are not counted; more with a longer stride */
+	48 /* of those at its beginning, which have no neighbours yet, are not counted; more with a longer stride */
 #define STRIDES    8     /* a segment has at least so many times what its datatype repeats, if that counts */
 #define SAMPLE     16384 /* bytes that are compressed; more than a block */
 #define FEWER_BITS 0.97  /* another predictor needs to be that much better than the one in use */
@@ -31,8 +31,7 @@ static const uint8_t strides[] = { 1, 2, 3, 4, 6 };
 
 struct choice {
 	bool known;
-	uint8_t how, stride, period; /* how = 0: better without */
-	int nrefs;
+	struct pxd_predictor p; /* without names and weights; how = 0: better without */
 	struct pxd_outlook outlook;
 };
 
@@ -140,11 +139,13 @@ static double bits_left(struct pxd_forecast *f, const struct pxd_scene *s, const
 {
 	unsigned word = pxd_predict_word(s->elem);
 	size_t warm = stride_told(s) * 3u > WARM ? stride_told(s) * 3u : WARM, each = BLOCK + warm - WARM;
-	size_t count = s->n / word, blocks = count > BLOCKS * each ? BLOCKS : 1;
+	size_t count = s->n / word, blocks = count / each < BLOCKS ? count / each : BLOCKS;
 	double bits = 0;
 
-	if (blocks == 1 && count < each)
+	if (blocks == 0) {
+		blocks = 1;
 		each = count;
+	}
 	for (size_t b = 0; b < blocks; b++) {
 		size_t at = (count - each) / blocks * b * word;
 		const uint8_t *ref[PXD_PREDICT_REFS];
@@ -164,6 +165,16 @@ static void weigh(const struct pxd_scene *s, struct pxd_predictor *p)
 	pxd_weigh(p, pxd_predict_word(s->elem), s->in, ref, s->n);
 }
 
+/* The neighbour is taken away k times. */
+static void space_set(struct pxd_predictor *p, int k, uint8_t stride)
+{
+	int most = PXD_PREDICT_SPACE / PXD_PREDICT_SPACE_1;
+
+	p->how = (uint8_t)((p->how & ~PXD_PREDICT_SPACE) | (k < most ? k : most) * PXD_PREDICT_SPACE_1);
+	p->more = (uint8_t)(k < most ? 0 : k - most);
+	p->stride = k ? stride : 0;
+}
+
 struct race {
 	struct pxd_forecast *f;
 	const struct pxd_scene *s;
@@ -179,13 +190,33 @@ static double bits_of(struct race *r, uint8_t how, uint8_t stride, int nrefs)
 	return bits_left(r->f, r->s, &p);
 }
 
-static void try_one(struct race *r, const struct pxd_predictor *p)
+static double try_one(struct race *r, const struct pxd_predictor *p)
 {
 	double bits = bits_left(r->f, r->s, p);
 
 	if (r->best.how == 0 || bits < r->bits) {
 		r->bits = bits;
 		r->best = *p;
+	}
+	return bits;
+}
+
+/* p with the neighbour at `stride` taken away `from` times, and more often, up to three times or beyond as long as that leaves fewer bits. */
+static void try_spaces(struct race *r, struct pxd_predictor p, int from, uint8_t stride)
+{
+	int usual = PXD_PREDICT_SPACE / PXD_PREDICT_SPACE_1, most = usual;
+	double before = 0;
+
+	if (stride * (most + PXD_PREDICT_MORE) <= WARM)
+		most += PXD_PREDICT_MORE;
+	for (int k = from; k <= most; k++) {
+		double bits;
+
+		space_set(&p, k, stride);
+		bits = try_one(r, &p);
+		if (k >= usual && bits > before)
+			break;
+		before = bits;
 	}
 }
 
@@ -213,8 +244,7 @@ static void race_weighted(struct race *r, uint8_t stride)
 
 		weigh(r->s, &p);
 		for (uint8_t k = 0; k <= 1; k++) {
-			p.how = (uint8_t)((p.how & ~PXD_PREDICT_SPACE) | k * PXD_PREDICT_SPACE_1);
-			p.stride = k ? stride : 0;
+			space_set(&p, k, stride);
 			try_one(r, &p);
 		}
 	}
@@ -241,14 +271,6 @@ static void race_period(struct race *r, uint8_t period, uint8_t stride)
 	try_one(r, &p);
 }
 
-/* With neighbours at that distance. */
-static void race_space(struct race *r, uint8_t stride)
-{
-	for (uint8_t k = 1; k <= 3; k++)
-		try_one(r, &(struct pxd_predictor){
-				   .how = (uint8_t)(k * PXD_PREDICT_SPACE_1) | r->base, .stride = stride });
-}
-
 /* The best predictor of s. */
 static void race_run(struct race *r)
 {
@@ -257,16 +279,13 @@ static void race_run(struct race *r)
 	image = image_of(r);
 	r->base = big | image;
 	for (size_t i = 0; i < sizeof strides; i++)
-		race_space(r, strides[i]);
+		try_spaces(r, (struct pxd_predictor){ .how = r->base }, 1, strides[i]);
 	if (stride_told(r->s) > 0)
-		race_space(r, stride_told(r->s));
+		try_spaces(r, (struct pxd_predictor){ .how = r->base }, 1, stride_told(r->s));
 	space_stride = r->best.stride;
 	for (uint8_t time = 1; time <= spaced(r->s, 1); time++)
-		for (uint8_t k = 0; k <= 3; k++)
-			try_one(r, &(struct pxd_predictor){
-					   .how = (uint8_t)(time | k * PXD_PREDICT_SPACE_1) | r->base,
-					   .stride = k ? space_stride : 0,
-					   .nrefs = time });
+		try_spaces(
+			r, (struct pxd_predictor){ .how = time | r->base, .nrefs = time }, 0, space_stride);
 	if (r->s->nrefs > 0)
 		try_one(r, &(struct pxd_predictor){ .how = PXD_PREDICT_XOR | 1 | big, .nrefs = 1 });
 	if (image)
@@ -302,24 +321,23 @@ static double better_of(const struct pxd_outlook *o)
 	return o->zstd < o->residual ? o->zstd : o->residual;
 }
 
-static struct pxd_predictor predictor_of(const struct choice *c)
-{
-	return (struct pxd_predictor){
-		.how = c->how, .stride = c->stride, .period = c->period, .nrefs = c->nrefs
-	};
-}
-
 /* Is what has been in use so far as good as the winner of the race, or nearly? Then it stays. */
 static void keep_old(struct race *r, const struct choice *old)
 {
-	struct pxd_predictor p = predictor_of(old);
+	struct pxd_predictor p = old->p;
 
-	if (!old->known || old->how == 0 || !at_hand(r->s, &p))
+	if (!old->known || p.how == 0 || !at_hand(r->s, &p))
 		return;
 	if (p.how & PXD_PREDICT_WEIGHTED)
 		weigh(r->s, &p);
 	if (bits_left(r->f, r->s, &p) * FEWER_BITS <= r->bits)
 		r->best = p;
+}
+
+static bool same(const struct pxd_predictor *a, const struct pxd_predictor *b)
+{
+	return a->how == b->how && a->stride == b->stride && a->more == b->more && a->nrefs == b->nrefs &&
+	       a->period == b->period;
 }
 
 static void look(struct pxd_forecast *f, struct pxd_codec *c, const struct pxd_scene *s, struct slot *t)
@@ -334,13 +352,9 @@ static void look(struct pxd_forecast *f, struct pxd_codec *c, const struct pxd_s
 	keep_old(&r, &old);
 	with = outlook_of(f, c, s, &r.best);
 	now->known = true;
-	now->how = better_of(&with) < plain.zstd * (old.known && old.how ? 1 : BETTER) ? r.best.how : 0;
-	now->stride = now->how ? r.best.stride : 0;
-	now->nrefs = now->how ? r.best.nrefs : 0;
-	now->period = now->how ? r.best.period : 0;
-	now->outlook = now->how ? with : plain;
-	if (old.known && (old.how != now->how || old.stride != now->stride || old.nrefs != now->nrefs ||
-				 old.period != now->period))
+	now->p = better_of(&with) < plain.zstd * (old.known && old.p.how ? 1 : BETTER) ? r.best : none;
+	now->outlook = now->p.how ? with : plain;
+	if (old.known && !same(&old.p, &now->p))
 		t->wait_next = 1;
 	t->wait = t->wait_next;
 	t->wait_next = t->wait_next < WAIT_MAX ? 2 * t->wait_next : WAIT_MAX;
@@ -352,15 +366,15 @@ bool pxd_forecast_choose(struct pxd_forecast *f, struct pxd_codec *c, const stru
 	struct slot *t = slot_of(f, s->flow);
 	struct choice *best = choice_of(t, s);
 
-	*p = predictor_of(best);
+	*p = best->p;
 	if (t->wait > 0 && best->known && at_hand(s, p)) {
 		t->wait--;
 	} else {
 		look(f, c, s, t);
-		*p = predictor_of(best);
+		*p = best->p;
 	}
 	*o = best->outlook;
-	return best->how != 0;
+	return best->p.how != 0;
 }
 
 void pxd_forecast_learn(struct pxd_forecast *f, const struct pxd_scene *s, int codec, size_t m)

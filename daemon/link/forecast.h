@@ -35,7 +35,7 @@ struct pxd_outlook {
 
 struct pxd_forecast *pxd_forecast_new(void);
 void pxd_forecast_free(struct pxd_forecast *f);
-/* pxd_forecast_choose: true: how, stride and nrefs of *p are what to predict s with, and *o is what to expect. false: better without. The
+/* pxd_forecast_choose: true: *p, but for names and weights, is what to predict s with, and *o is what to expect. false: better without. The
  * codec is used for samples. */
 bool pxd_forecast_choose(struct pxd_forecast *f, struct pxd_codec *c, const struct pxd_scene *s,
 	struct pxd_predictor *p, struct pxd_outlook *o);

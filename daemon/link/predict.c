@@ -1,6 +1,6 @@
 /* predict.c: see predict.h.
  *
- * Design. One pass takes the expected value away (time), up to three more take the neighbour away (space: the differences of the
+ * Design. One pass takes the expected value away (time), up to eight more take the neighbour away (space: the differences of the
  * differences are what a straight line, then a parabola, leaves over), the last one folds the sign into the lowest bit, so
  * that small numbers of either sign have zero bytes at the top, which shuffling then puts together. Each pass has its inverse. The
  * loops are inlined with the size of a number as a constant.
@@ -46,7 +46,7 @@ size_t pxd_predict_head_put(const struct pxd_predictor *p, uint8_t *out)
 	out[0] = p->how;
 	out[1] = p->stride;
 	out[2] = weighted ? (uint8_t)p->nrefs : 0;
-	out[3] = 0;
+	out[3] = p->more;
 	px_put32(out + 4, p->sum);
 	for (int i = 0; i < (p->nrefs > PXD_PREDICT_SPACED ? p->nrefs : PXD_PREDICT_SPACED); i++, at += 4)
 		px_put32(at, p->ref[i]);
@@ -90,11 +90,14 @@ int pxd_predict_head_get(const uint8_t *in, size_t n, struct pxd_predictor *p)
 		return PX_EPROTO;
 	q.how = in[0];
 	q.stride = in[1];
+	q.more = in[3];
 	q.sum = px_get32(in + 4);
 	q.nrefs = pxd_predict_time(&q);
 	for (int i = 0; i < PXD_PREDICT_SPACED; i++)
 		q.ref[i] = px_get32(in + 8 + 4 * i);
-	if (in[3] != 0 || (in[2] != 0 && !(q.how & PXD_PREDICT_WEIGHTED)))
+	if (in[2] != 0 && !(q.how & PXD_PREDICT_WEIGHTED))
+		return PX_EPROTO;
+	if (q.more > ((q.how & PXD_PREDICT_SPACE) == PXD_PREDICT_SPACE ? PXD_PREDICT_MORE : 0))
 		return PX_EPROTO;
 	if (q.how & PXD_PREDICT_WEIGHTED && weights_get(in, n, &q) < 0)
 		return PX_EPROTO;

@@ -16,11 +16,12 @@
 #define PXD_PREDICT_HEAD_MAX 52
 #define PXD_PREDICT_SPACED   3 /* the most references without weights */
 #define PXD_PREDICT_REFS     6 /* with weights */
+#define PXD_PREDICT_MORE     5 /* the most of `more` */
 
 enum {
 	PXD_PREDICT_TIME =
 		3, /* references: 1 the value before, 2 the line through the last two, 3 the parabola */
-	PXD_PREDICT_SPACE = 3 << 2, /* how often the neighbour is taken away */
+	PXD_PREDICT_SPACE = 3 << 2, /* how often the neighbour is taken away; and `more` */
 	PXD_PREDICT_SPACE_1 = 1 << 2,
 	PXD_PREDICT_FLOAT = 1 << 4, /* the order-preserving whole number of a floating-point number */
 	PXD_PREDICT_XOR = 1 << 5,   /* with the value before, instead of the difference */
@@ -31,6 +32,7 @@ enum {
 
 struct pxd_predictor {
 	uint8_t how;    /* PXD_PREDICT_..., 0 = none */
+	uint8_t more;   /* how often the neighbour is taken away beyond three times */
 	uint8_t stride; /* elements from one neighbour to the next; 0 without space */
 	uint8_t period; /* the writer's own: references are every so manieth message; 0 and 1 = each */
 	uint32_t sum;   /* CRC32C of the plain segment */
@@ -45,7 +47,7 @@ static inline int pxd_predict_time(const struct pxd_predictor *p)
 }
 static inline int pxd_predict_space(const struct pxd_predictor *p)
 {
-	return (p->how & PXD_PREDICT_SPACE) >> 2;
+	return ((p->how & PXD_PREDICT_SPACE) >> 2) + p->more;
 }
 /* pxd_predict_word: size of the numbers predicted in elements of elem bytes: 4 or 8; 0 = they are not predicted. */
 static inline unsigned pxd_predict_word(unsigned elem)

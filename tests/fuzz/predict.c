@@ -45,6 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)
 	MUST(rc == 0 || rc == PX_EPROTO);
 	head[0] = in[2];
 	head[1] = in[3];
+	head[3] = in[4] & 1 ? in[5] >> 5 : 0;
 	head[2] = in[2] & PXD_PREDICT_WEIGHTED ? (uint8_t)(2 + in[4] % 5) : 0;
 	codec = in[5] & 1 ? PXD_CODEC_RESIDUAL : PXD_CODEC_LZ4;
 	word = pxd_predict_word(elem);

@@ -31,10 +31,13 @@ static bool next(struct pxd_predictor *p)
 	static unsigned k;
 	uint8_t head[PXD_PREDICT_HEAD_MAX] = { 0 };
 
-	for (; k < 256 * 8; k++) {
-		head[0] = (uint8_t)(k / 8);
+	for (; k < 256 * 8 * (1 + PXD_PREDICT_MORE); k++) {
+		unsigned how = k / 8 % 256;
+
+		head[0] = (uint8_t)how;
 		head[1] = (uint8_t)(k % 8);
-		head[2] = k / 8 < 128 ? 0 : (uint8_t)(2 + k % 5);
+		head[2] = how < 128 ? 0 : (uint8_t)(2 + k % 5);
+		head[3] = (uint8_t)(k / 8 / 256);
 		if (pxd_predict_head_get(head, sizeof head, p) > 0) {
 			for (int i = 0; head[2] && i < p->nrefs - 1; i++)
 				p->weight[i] = weights[(k + (unsigned)i) % 7];
@@ -71,7 +74,7 @@ TEST(every_predictor_gives_back_every_number)
 			}
 		}
 	}
-	CHECK_INT(predictors, 350 + 2 * (1 + 3 * 7));
+	CHECK_INT(predictors, 350 + 2 * (1 + 3 * 7) + PXD_PREDICT_MORE * 7 * (16 + 2));
 }
 
 /* The image of the weighted sum of number i of the references, of their bits v[0 .. nrefs). */
@@ -112,7 +115,7 @@ static uint64_t residual(
 	const struct pxd_predictor *p, unsigned word, const uint8_t *in, const uint8_t *const *ref, size_t i)
 {
 	uint64_t mask = word == 4 ? UINT32_MAX : UINT64_MAX, sign = mask ^ mask >> 1, d = 0;
-	static const int row[4][4] = { { 1 }, { 1, -1 }, { 1, -2, 1 }, { 1, -3, 3, -1 } };
+	int64_t binomial = 1; /* of changing signs */
 
 	for (size_t k = 0; k <= (size_t)pxd_predict_space(p) && k * p->stride <= i; k++) {
 		uint64_t v[1 + PXD_PREDICT_REFS] = { 0 }, bits[1 + PXD_PREDICT_REFS] = { 0 };
@@ -136,7 +139,8 @@ static uint64_t residual(
 			v[0] -= 2 * v[1] - v[2];
 		if (pxd_predict_time(p) == 3)
 			v[0] -= 3 * v[1] - 3 * v[2] + v[3];
-		d += (uint64_t)row[pxd_predict_space(p)][k] * v[0];
+		d += (uint64_t)binomial * v[0];
+		binomial = -binomial * (pxd_predict_space(p) - (int64_t)k) / ((int64_t)k + 1);
 	}
 	d &= mask;
 	return (d << 1 ^ (d & sign ? mask : 0)) & mask;
@@ -184,7 +188,9 @@ TEST(heads_that_mean_nothing_are_refused)
 		{ 0x90, 0, 2 },                                           /* of nothing */
 		{ 0x91, 0, 1 },                                           /* of one reference */
 		{ 0x91, 0, 7 },                                           /* of too many */
-		{ 0x91, 0, 2, 1 },                                        /* not zero */
+		{ 0x91, 0, 2, 1 },                                        /* more neighbours, and none */
+		{ 0x18, 1, 0, 1 },                                        /* than two */
+		{ 0x1c, 1, 0, PXD_PREDICT_MORE + 1 },                     /* than there may be */
 		{ 0x91, 0, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3 }, /* a reference that is not used */
 		{ 0x91, 0, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80,
 			0x7f },                            /* infinite */
@@ -328,6 +334,12 @@ static void line(double *to, size_t n, double t)
 		to[i] = 1 + (double)(i * i % 1009) / 1024 + t * (double)(1 + i * 7 % 13) / 16384;
 }
 
+static void smooth(double *to, size_t n, double t)
+{
+	for (size_t i = 0; i < n; i++)
+		to[i] = 300 + 40 * sin(0.01 * (double)i + 0.1 * t);
+}
+
 TEST(a_predictor_takes_what_is_at_hand_only)
 {
 	static double step[12][N];
@@ -436,4 +448,6 @@ TEST(the_forecast_finds_what_the_data_is_like)
 	CHECK(chosen(line, true, &ratio) >= PXD_KIND_LINEAR && ratio < 0.2);
 	CHECK_INT(chosen(wave, false, &ratio), PXD_KIND_NEIGHBOUR);
 	CHECK(ratio < 0.6);
+	CHECK_INT(chosen(smooth, false, &ratio), PXD_KIND_NEIGHBOUR);
+	CHECK(ratio < 0.3); /* 0.5 with three neighbours */
 }

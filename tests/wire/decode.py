@@ -368,9 +368,11 @@ def weighted(w, endian, refs, weights, i):
 
 def predicted(codec, elem, refs, body, n):
     need(elem in (4, 8, 16) and len(body) >= HEAD.size)
-    how, stride, nrefs, zero, sum_, *names = HEAD.unpack(body[:HEAD.size])
+    how, stride, nrefs, further, sum_, *names = HEAD.unpack(body[:HEAD.size])
     time, space, order, xor, big, weights = how & 3, how >> 2 & 3, how & 16, how & 32, how & 64, []
-    need(zero == 0 and (time or space) and bool(space) == bool(stride))
+    need((time or space) and bool(space) == bool(stride))
+    need(further <= (5 if space == 3 else 0))
+    space += further
     need(not xor or (time, space, order) == (1, 0, 0))
     body = body[HEAD.size:]
     if how & 128:
