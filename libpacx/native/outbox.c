@@ -13,13 +13,9 @@
 #define CLOSE_NS 10000000000u /* Finalize waits this long for receivers */
 
 /* Up to here the blocking native send copies and returns, whatever the receiver does. Measured: Open MPI over vader beyond this waits
- * until the receiver has polled; MPICH over shared memory never does. But not to oneself: MPICH's ch3 device then waits for a receive, and
- * our posted ones may all be full. */
-#if defined(OPEN_MPI) || defined(PX_ABI)
+ * until the receiver has polled; MPICH 4.2.1 over UCX 1.18 at times until it receives, and two ranks that did so to each other hung
+ * (MPICH 4.0 never does). And not to oneself: MPICH's ch3 device then waits for a receive, and our posted ones may all be full. */
 #define COPIED 256
-#else
-#define COPIED PX_BATCH_MAX
-#endif
 
 struct parcel {
 	struct parcel *next;
