@@ -181,7 +181,7 @@ static int ordered_place(struct px_file *f, int code, MPI_Offset etypes, MPI_Off
 }
 
 /* req != NULL: nonblocking. */
-static int access_file(struct px_file *f, struct access a, MPI_Status *st, MPI_Request *req)
+static int access_alone(struct px_file *f, struct access a, MPI_Status *st, MPI_Request *req)
 {
 	MPI_Offset etypes = 0;
 	int rc = check(f, &a, &etypes);
@@ -203,6 +203,18 @@ static int access_file(struct px_file *f, struct access a, MPI_Status *st, MPI_R
 	if (f->atomic)
 		return atomic_access(f, &a, st, req);
 	return req ? native_nonblocking(f, &a, req) : native_blocking(f, &a, st);
+}
+
+/* Natively no rank leaves a collective write much before the others have come to it, and programs write over what others have written in it
+ * without a word more (HDF5 1.14 does, over its fill values). So where each rank writes by itself they wait for each other behind it,
+ * also one whose call was wrong. */
+static int access_file(struct px_file *f, struct access a, MPI_Status *st, MPI_Request *req)
+{
+	int rc = access_alone(f, a, st, req), all = MPI_SUCCESS;
+
+	if (a.write && a.collective && !req && (px_file_writes_alone(f) || px_file_ours(f)))
+		all = px_Barrier(f->c);
+	return rc != MPI_SUCCESS ? rc : all;
 }
 
 static int split_begin(struct px_file *f, enum px_split kind, struct access a)

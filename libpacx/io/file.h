@@ -6,7 +6,7 @@
  *   shared   All sites see one file system. Every site opens the path. Reads are native, collective ones natively
  *            collective inside the site. Writes are native but never collective, and without data sieving: an
  *            aggregator that reads a block, changes its bytes and writes it back would undo what another site has
- *            written in between. What is done once is done by the first site that has members: exclusive creation,
+ *            written in between. Ranks wait for each other behind a collective write. What is done once is done by the first site that has members: exclusive creation,
  *            truncation, preallocation, deletion.
  *   local    Every site has a file of its own by that name. All is native, also collective writes.
  *   SITE     (carried) The file is at one site. Its members have it open as in `shared`; the others hold a native handle

@@ -208,6 +208,29 @@ static void together(MPI_File f)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* What a collective write has written is there when it has returned, also what a rank wrote that came late: who writes over it then stays. */
+static void over_a_fill(MPI_File f)
+{
+	unsigned char fill[BLOCK], b[BLOCK];
+	int last = chk_size - 1;
+	MPI_Status st;
+
+	chk_fill(fill, BLOCK, chk_seed(chk_rank, 60, 0, 0));
+	chk_fill(b, BLOCK, chk_seed(last, 61, 0, 0));
+	if (chk_rank == last && last > 0)
+		usleep(300000);
+	CHECK_EQ(MPI_File_write_at_all(f, mine(), fill, BLOCK, MPI_BYTE, &st), MPI_SUCCESS);
+	if (chk_rank == 0) {
+		usleep(30000); /* some MPIs let a rank go a little before the last has written */
+		CHECK_EQ(
+			MPI_File_write_at(f, (MPI_Offset)last * BLOCK, b, BLOCK, MPI_BYTE, &st), MPI_SUCCESS);
+	}
+	settle(f);
+	CHECK_EQ(MPI_File_read_at(f, (MPI_Offset)last * BLOCK, fill, BLOCK, MPI_BYTE, &st), MPI_SUCCESS);
+	CHECK_BYTES(fill, BLOCK, chk_seed(last, 61, 0, 0));
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
 /* Elements of all ranks interleaved: what an aggregator that writes whole blocks would spoil. */
 static void interleaved(MPI_File f, int collective)
 {
@@ -582,6 +605,7 @@ int main(int argc, char **argv)
 	MPI_File_write_at(f, mine(), b, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE);
 	check_blocks(f, 99);
 	together(f);
+	over_a_fill(f);
 	interleaved(f, 0);
 	interleaved(f, 1);
 	matrix(f);
