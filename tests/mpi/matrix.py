@@ -29,11 +29,26 @@ SEPARATE = {"abort", "fatal", "files_local", "programs", "rma_busy", "spawn", "s
 OURS = re.compile(r"^(?:pacx(?:run|d|ctl|rank|label)?(?:\[|:).*|.*freeing inactive.*)$", re.M)
 EXPECTED = re.compile(": waiting for | stores data unlike site ")  # a slow machine keeps a site waiting; what tests/unlike is about
 SAYS = {"refused", "spawn"}  # in which each call is one that PACX refuses with a word
-# What the vendor itself cannot do, where all ranks are at one site.
-BROKEN = {("4:openmpi", "rma_cas"): "Open MPI 4.1.4 crashes in MPI_Compare_and_swap over shared memory",
-          ("4:mpich", "persist_coll"): "MPICH 4.0.2's own persistent gather and scatter move wrong data, and it crashes with 4 ranks",
-          ("4:mpich", "files_rep"): "MPICH 4.0.2 moves wrong data between files in external32 and buffers with gaps",
-          ("4:mpich", "inter_ibcast"): "MPICH 4.0.2 reads beyond the remote group in MPI_Ibcast on intercommunicators"}
+# What a version of an MPI cannot do by itself (VENDORS.md): where it is the only site, and where it is one of them.
+BROKEN = {("openmpi-4.1.4", "rma_cas"): "Open MPI 4.1.4 crashes in MPI_Compare_and_swap over shared memory",
+          ("mpich-4.0.2", "persist_coll"): "MPICH 4.0.2's own persistent gather and scatter move wrong data, and it crashes with 4 ranks",
+          ("mpich-4.0.2", "files_rep"): "MPICH 4.0.2 moves wrong data between files in external32 and buffers with gaps",
+          ("mpich-4.0.2", "inter_ibcast"): "MPICH 4.0.2 reads beyond the remote group in MPI_Ibcast on intercommunicators"}
+BROKEN_SITE = {("mpich-4.2.1", "datatypes"): "MPICH 4.2.1 divides by zero in MPI_Sendrecv of an empty datatype",
+               ("mpich-5.0.2", "datatypes"): "MPICH 5.0.2 divides by zero in MPI_Sendrecv of an empty datatype",
+               ("mpich-5.0.2", "nullcomm"): "MPICH 5.0.2 takes MPI_COMM_NULL in MPI_Sendrecv, and its error handlers get another communicator",
+               ("openmpi-6.0.0", "nullcomm"): "Open MPI 6.0 rc2's error handlers get another communicator when that of the call is MPI_COMM_NULL"}
+
+
+def broken(sites, name):
+    """Why program `name` cannot run on sites of these identities, or None."""
+    return next((BROKEN_SITE[s, name] for s in sites if (s, name) in BROKEN_SITE), None) or \
+        (BROKEN.get((sites[0], name)) if len(sites) == 1 else None)
+
+
+def identity(build, flavour):
+    with open(f"{build}/lib/pacx/{flavour}.mpi") as f:
+        return re.search(r"^identity: (.*)$", f.read(), re.M)[1]
 
 
 def programs(build):
@@ -123,8 +138,9 @@ def main():
     print(f"1..{len(runs)}")
     failed, still = 0, Standstill()
     for config, name in runs:
-        if (config, name) in BROKEN:
-            good, text, seconds = None, BROKEN[config, name], 0
+        why = broken([identity(args.build, f) for f in config.split(":")[1].split("+")], name)
+        if why:
+            good, text, seconds = None, why, 0
         else:
             began = time.monotonic()
             good, text, seconds = run(args.build, config, name, args.deadline)

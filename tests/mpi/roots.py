@@ -11,7 +11,6 @@ LAMMPS where the world is one of LAMMPS.
 import argparse
 import functools
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -26,11 +25,6 @@ SUITES = ("bookworm", "trixie", "sid")
 WORLDS = ["openmpi@bookworm+openmpi@trixie+openmpi@sid", "mpich@bookworm+mpich@trixie+mpich@sid", "mpich@sid+openmpi@trixie+mpich@bookworm",
           "openmpi-abi@sid+mpich-abi@sid", "openmpi-abi@sid+openmpi-abi@sid", "mpich-abi@sid+mpich-abi@sid"]
 LAMMPS = {"openmpi@bookworm+openmpi@trixie"}  # Debian builds it with Open MPI only
-# What a vendor's version breaks: where a world has such a site, and where there is no other site (VENDORS.md).
-BROKEN_SITE = {("mpich-5.0.2", "datatypes"): "MPICH 5.0.2 divides by zero in MPI_Sendrecv of an empty datatype",
-               ("mpich-5.0.2", "nullcomm"): "MPICH 5.0.2 takes MPI_COMM_NULL in MPI_Sendrecv, and its error handlers get another communicator",
-               ("openmpi-6.0.0", "nullcomm"): "Open MPI 6.0 rc2's error handlers get another communicator when that of the call is MPI_COMM_NULL"}
-BROKEN = {("openmpi-4.1.4", "rma_cas"): "Open MPI 4.1.4 crashes in MPI_Compare_and_swap over shared memory"}
 
 
 def enter(roots, suite, *command, **kw):
@@ -83,8 +77,7 @@ def prepare(roots, suite, names, abi):
 
 def identity(site):
     flavour, vendor, suite = site_of(site)
-    with open(f"{ROOT}/build/in-{suite}/lib/pacx/{vendor}.mpi") as f:
-        return re.search(r"^identity: (.*)$", f.read(), re.M)[1]
+    return matrix.identity(f"{ROOT}/build/in-{suite}", vendor)
 
 
 def launch(roots, site):
@@ -170,8 +163,7 @@ def main():
         label = f"{name}@{world.replace('@', '-')}"
         why = [missing[s] for s in missing if f"@{s}" in world] or \
             ["the standard ABI has no Fortran" for _ in [0] if "-abi@" in world and name.startswith("f_")] or \
-            [BROKEN_SITE[k, name] for s in sites for k in (identity(s), identity(s) + "-abi" * ("-abi@" in s)) if (k, name) in BROKEN_SITE] or \
-            [BROKEN[identity(s), name] for s in sites if len(sites) == 1 and (identity(s), name) in BROKEN]
+            [w for w in [matrix.broken([identity(s) for s in sites], name)] if w]
         if why:
             print(f"skip {label}: {why[0]}", flush=True)
             continue
