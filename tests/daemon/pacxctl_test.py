@@ -116,8 +116,9 @@ def probe_measures_and_proposes():
     if not re.fullmatch("left -> right\n  latency: [0-9.]+ us there and back at best, [0-9.]+ us the median\n"
                         "  1 stream: [0-9.]+ [MG]B/s\n(  [248] streams: [0-9.]+ [MG]B/s\n){3}"
                         r"  proposed: \{between: \[left, right\], streams: [1248], compress: auto\}\n"
-                        r"collectives over all 2 sites, all links as the slowest of these: algorithm \(segments\), ms\n"
-                        r"(  (bcast|reduce|allreduce) +1 B: leader \(1\) [0-9.]+, .*, 32 MiB: \w+ \(\d+\) [0-9.]+\n){3}", p.stdout):
+                        r"collectives over all 2 sites, all links as the slowest of these: algorithm \(segments; [^)]*\), ms\n"
+                        r"(  (bcast|reduce|allreduce) +1 B: leader \(1\) [0-9.]+, .*, 32 MiB: \w+ \(\d+\) [0-9.]+\n){3}"
+                        r"  alltoall +1 B: (leader|direct) \(\d+\) [0-9.]+, .*, 32 MiB: direct \(\d+\) [0-9.]+\n", p.stdout):
         raise AssertionError(p.stdout)
     hosts()
     p = ctl("probe", "-f", "hosts.yml", "--site", "left", "--for", "100ms")
