@@ -96,9 +96,17 @@ static int recv_natively(struct px_req *r, int source)
 static bool take_local(struct px_req *r, int *rc)
 {
 	MPI_Message message;
+	MPI_Status st;
 	int flag = 0;
 
-	*rc = px_n.Improbe(MPI_ANY_SOURCE, r->tag, r->c->native, &flag, &message, MPI_STATUS_IGNORE);
+	*rc = px_n.Iprobe(MPI_ANY_SOURCE, r->tag, r->c->native, &flag, &st);
+	if (*rc != MPI_SUCCESS || !flag)
+		return *rc != MPI_SUCCESS;
+	/* One from ourselves has to wait: MPICH over UCX 1.13 may abort in MPI_Mrecv of it ("rdesc->flags"). */
+	flag = 0;
+	if (st.MPI_SOURCE != px_lrank(r->c, r->c->rank))
+		*rc = px_n.Improbe(
+			st.MPI_SOURCE, st.MPI_TAG, r->c->native, &flag, &message, MPI_STATUS_IGNORE);
 	if (*rc == MPI_SUCCESS && flag)
 		*rc = PX_N(Imrecv, r->buf, r->count, r->type, &message, &r->native);
 	return *rc != MPI_SUCCESS || flag;
