@@ -252,7 +252,7 @@ LONG_ITEMS = $(patsubst %,"@3600 %",$(sort $(wildcard tests/apps/*_long.sh tests
 
 check-build: all $(UNIT) $(B)/tests/decode $(foreach t,$(FUZZ),$(B)/tests/replay_$(t)) $(MPI_TESTS) $(LAB) $(B)/bench/scale
 # Under a sanitizer: what it can say something about. MPICH's UCX does not run under the thread sanitizer, plain neither.
-FULL_ITEMS = $(NOMPI_ITEMS) "$(B)/bench/scale 8 1024" "scripts/check_api.py --build $(B)" scripts/check_layers.sh $(DAEMON_ITEMS) \
+FULL_ITEMS = $(NOMPI_ITEMS) "$(B)/bench/scale" "scripts/check_api.py --build $(B)" scripts/check_layers.sh $(DAEMON_ITEMS) \
 	"@120 tests/lab/wanlab_test.py" "@1500 tests/mpi/matrix.py --build $(B)" $(APP_ITEMS)
 THREAD_ITEMS = $(UNIT) "@600 tests/mpi/matrix.py --build $(B) --only 2+2:openmpi+openmpi threads p2p_any requests"
 ADDRESS_ITEMS = $(NOMPI_ITEMS) $(patsubst %,"@400 %",$(filter-out %kill_test.py %ssh_test.sh %resume_test.py %ways_test.py %memory_test.py %security_test.py,$(DAEMON_TESTS))) \

@@ -29,9 +29,14 @@
 
 static const uint8_t strides[] = { 1, 2, 3, 4, 6 };
 
+/* A predictor without names and weights: there are some ten thousand of these on each path. */
+struct kind {
+	uint8_t how, more, stride, period, nrefs; /* how = 0: better without */
+};
+
 struct choice {
 	bool known;
-	struct pxd_predictor p; /* without names and weights; how = 0: better without */
+	struct kind kind;
 	struct pxd_outlook outlook;
 };
 
@@ -321,10 +326,22 @@ static double better_of(const struct pxd_outlook *o)
 	return o->zstd < o->residual ? o->zstd : o->residual;
 }
 
+static struct pxd_predictor predictor_of(const struct kind *k)
+{
+	return (struct pxd_predictor){
+		.how = k->how, .more = k->more, .stride = k->stride, .period = k->period, .nrefs = k->nrefs
+	};
+}
+
+static struct kind kind_of(const struct pxd_predictor *p)
+{
+	return (struct kind){ p->how, p->more, p->stride, p->period, (uint8_t)p->nrefs };
+}
+
 /* Is what has been in use so far as good as the winner of the race, or nearly? Then it stays. */
 static void keep_old(struct race *r, const struct choice *old)
 {
-	struct pxd_predictor p = old->p;
+	struct pxd_predictor p = predictor_of(&old->kind);
 
 	if (!old->known || p.how == 0 || !at_hand(r->s, &p))
 		return;
@@ -332,12 +349,6 @@ static void keep_old(struct race *r, const struct choice *old)
 		weigh(r->s, &p);
 	if (bits_left(r->f, r->s, &p) * FEWER_BITS <= r->bits)
 		r->best = p;
-}
-
-static bool same(const struct pxd_predictor *a, const struct pxd_predictor *b)
-{
-	return a->how == b->how && a->stride == b->stride && a->more == b->more && a->nrefs == b->nrefs &&
-	       a->period == b->period;
 }
 
 static void look(struct pxd_forecast *f, struct pxd_codec *c, const struct pxd_scene *s, struct slot *t)
@@ -352,9 +363,11 @@ static void look(struct pxd_forecast *f, struct pxd_codec *c, const struct pxd_s
 	keep_old(&r, &old);
 	with = outlook_of(f, c, s, &r.best);
 	now->known = true;
-	now->p = better_of(&with) < plain.zstd * (old.known && old.p.how ? 1 : BETTER) ? r.best : none;
-	now->outlook = now->p.how ? with : plain;
-	if (old.known && !same(&old.p, &now->p))
+	now->kind = better_of(&with) < plain.zstd * (old.known && old.kind.how ? 1 : BETTER)
+			    ? kind_of(&r.best)
+			    : kind_of(&none);
+	now->outlook = now->kind.how ? with : plain;
+	if (old.known && memcmp(&old.kind, &now->kind, sizeof old.kind) != 0)
 		t->wait_next = 1;
 	t->wait = t->wait_next;
 	t->wait_next = t->wait_next < WAIT_MAX ? 2 * t->wait_next : WAIT_MAX;
@@ -366,15 +379,15 @@ bool pxd_forecast_choose(struct pxd_forecast *f, struct pxd_codec *c, const stru
 	struct slot *t = slot_of(f, s->flow);
 	struct choice *best = choice_of(t, s);
 
-	*p = best->p;
+	*p = predictor_of(&best->kind);
 	if (t->wait > 0 && best->known && at_hand(s, p)) {
 		t->wait--;
 	} else {
 		look(f, c, s, t);
-		*p = best->p;
+		*p = predictor_of(&best->kind);
 	}
 	*o = best->outlook;
-	return best->p.how != 0;
+	return best->kind.how != 0;
 }
 
 void pxd_forecast_learn(struct pxd_forecast *f, const struct pxd_scene *s, int codec, size_t m)
