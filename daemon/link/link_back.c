@@ -59,6 +59,18 @@ void pxd_back_ack_later(struct pxd_in_stream *s, uint64_t bytes, bool kept)
 	}
 }
 
+void pxd_credit_begin(void *owner, void *record, uint32_t rank)
+{
+	const struct pxd_in_path *p = owner;
+	struct pxd_credit *c = record;
+
+	(void)rank;
+	*c = (struct pxd_credit){ 0 };
+	for (int k = 0; k < PXD_CREDITS; k++)
+		if (k != PXD_CREDIT_RESERVE || !p->reserve)
+			c->granted[k] = p->window[k];
+}
+
 /* What rank dst, or with tag = 1 each rank, has been granted. */
 static void credit_say(struct pxd_in_path *p, const uint64_t granted[PXD_CREDITS], uint32_t dst, int tag)
 {

@@ -69,18 +69,6 @@ static void no_memory(struct pxd_in_stream *s)
 		pxd_site_name(s->path->d, s->path->site));
 }
 
-void pxd_credit_begin(void *owner, void *record, uint32_t rank)
-{
-	const struct pxd_in_path *p = owner;
-	struct pxd_credit *c = record;
-
-	(void)rank;
-	*c = (struct pxd_credit){ 0 };
-	for (int k = 0; k < PXD_CREDITS; k++)
-		if (k != PXD_CREDIT_RESERVE || !p->reserve)
-			c->granted[k] = p->window[k];
-}
-
 /* Memory is bounded because nobody sends more than he was granted. It counts from the header on: each stream may have begun a
  * frame. What stays incomplete gives it back (uncharge). */
 static bool charge(struct pxd_in_stream *s, const struct px_frame *f)

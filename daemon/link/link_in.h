@@ -9,8 +9,8 @@
 #define PXD_LINK_IN_H
 
 #include "link.h"
-#include "pages.h"
 #include "list.h"
+#include "pages.h"
 
 struct pxd_in_path;
 

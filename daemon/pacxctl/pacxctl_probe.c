@@ -230,9 +230,7 @@ static void print_choices(const struct pxd_hosts *h, const struct slowest *l)
 			enum px_algorithm how = px_cost_pick((enum px_cost_op)op, &on, terms, bytes);
 
 			printf("%s %s: %s (%d) %.1f", i ? "," : "", sizes[i].name, px_algorithm_name(how),
-				how == PX_ALG_LEADER   ? 1
-				: how == PX_ALG_DIRECT ? terms
-						       : px_cost_segments(bytes),
+				how == PX_ALG_DIRECT ? terms : px_cost_segments(how, bytes),
 				1e3 * px_cost((enum px_cost_op)op, how, &on, terms, bytes));
 		}
 		putchar('\n');

@@ -66,13 +66,13 @@ static void dest_begin(void *owner, void *record, uint32_t rank)
 {
 	struct pxd_out_flow *o = owner;
 	struct pxd_dest *t = record;
+	int site = pxd_hosts_site_of(o->d->node.hosts, rank);
 
 	px_list_init(&t->l);
 	px_list_init(&t->w);
 	px_list_init(&t->waiting);
 	px_list_init(&t->idle);
-	t->site = pxd_hosts_site_of(o->d->node.hosts, rank);
-	t->path = t->site == o->d->node.self ? NULL : &o->path[t->site];
+	t->path = site == o->d->node.self ? NULL : &o->path[site];
 }
 
 /* NULL: a rank that is not there or not at another site, or no memory for it, and pxd_fail has been called. */
@@ -93,7 +93,7 @@ bool pxd_out_flow_reaches(struct pxd_out_flow *o, uint32_t dst)
 static bool granted(
 	const struct pxd_out_flow *o, const struct pxd_dest *t, enum pxd_credit_kind k, uint64_t charge)
 {
-	uint64_t every = o->site[t->site].granted[k];
+	uint64_t every = o->site[t->path->peer].granted[k];
 
 	return t->used[k] + charge <= (t->granted[k] > every ? t->granted[k] : every);
 }

@@ -22,7 +22,6 @@ struct pxd_dest {
 	struct px_list l;      /* in flow->wanting: has messages in `idle` that could go on */
 	struct px_list w;      /* in flow->blocked: has envelopes waiting */
 	struct pxd_path *path; /* NULL: a local rank */
-	int site;
 	uint64_t granted[PXD_CREDITS], used[PXD_CREDITS];
 	struct px_list waiting; /* envelopes */
 	struct px_list

@@ -66,16 +66,18 @@ const char *px_algorithm_name(enum px_algorithm how)
 	return names[how];
 }
 
-int px_cost_segments(double bytes)
+int px_cost_segments(enum px_algorithm how, double bytes)
 {
 	double n = bytes / SEGMENT;
 
-	return n < 1 ? 1 : n > PX_COST_SEGMENTS ? PX_COST_SEGMENTS : (int)n;
+	return how == PX_ALG_LEADER || how == PX_ALG_DIRECT || n < 1 ? 1
+	       : n > PX_COST_SEGMENTS                                ? PX_COST_SEGMENTS
+								     : (int)n;
 }
 
 static double cost(const struct row *w, const struct px_cost_links *on, int terms, double bytes)
 {
-	int segments = w->how == PX_ALG_LEADER || w->how == PX_ALG_DIRECT ? 1 : px_cost_segments(bytes);
+	int segments = px_cost_segments(w->how, bytes);
 	int messages = segments * (w->how == PX_ALG_PIECES ? 2 * (on->sites - 1) : 1);
 
 	if (w->op == PX_COST_ALLTOALL)

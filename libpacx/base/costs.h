@@ -27,9 +27,9 @@ const char *px_algorithm_name(enum px_algorithm how);
 /* px_cost_has: is there this algorithm for op? */
 bool px_cost_has(enum px_cost_op op, enum px_algorithm how);
 
-/* px_cost_segments: into how many segments, of all but PX_ALG_LEADER. At most PX_COST_SEGMENTS. */
+/* px_cost_segments: into how many segments `how` cuts so many bytes. At most PX_COST_SEGMENTS. */
 #define PX_COST_SEGMENTS 512
-int px_cost_segments(double bytes);
+int px_cost_segments(enum px_algorithm how, double bytes);
 
 /* px_cost: s, of `bytes` bytes of one operand, of which `terms` have to leave a site (1 in a broadcast); of an alltoall: `terms` blocks, of `bytes`
  * together, go from a site to another. Below 0: not to be had. */

@@ -106,7 +106,7 @@ static int segment(struct px_sched *s, char *at, MPI_Count bytes, int root, bool
 static void by_segments(struct px_sched *s, const struct packing *x, int root, bool pieces)
 {
 	struct px_comm *c = px_sched_comm(s);
-	int head = px_coll_head(c, c->self, root), n = px_cost_segments((double)x->bytes);
+	int head = px_coll_head(c, c->self, root), n = px_cost_segments(PX_ALG_SEGMENTS, (double)x->bytes);
 
 	for (int k = 0; k < n; k++) {
 		MPI_Count first = x->bytes * k / n, bytes = x->bytes * (k + 1) / n - first;
@@ -131,7 +131,7 @@ static void by_segments(struct px_sched *s, const struct packing *x, int root, b
 static void by_lanes(struct px_sched *s, const struct packing *x, int root)
 {
 	struct px_comm *c = px_sched_comm(s);
-	int home = px_part_of(c, root), n = px_cost_segments((double)x->bytes);
+	int home = px_part_of(c, root), n = px_cost_segments(PX_ALG_LANES, (double)x->bytes);
 
 	for (int k = 0; k < n; k++) {
 		MPI_Count first = x->bytes * k / n, bytes = x->bytes * (k + 1) / n - first;

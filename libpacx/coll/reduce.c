@@ -232,7 +232,7 @@ static void build(struct px_sched *s, enum px_coll as, const void *in, void *out
 	if (!d.x)
 		return;
 	how = px_model_pick(c, as, count * p->size, d.x->most);
-	d.n = how == PX_ALG_LEADER ? 1 : px_cost_segments((double)(count * p->size));
+	d.n = px_cost_segments(how, (double)(count * p->size));
 	d.lanes = how == PX_ALG_LANES;
 	if (!begin(s, &d, in, out, count))
 		return;

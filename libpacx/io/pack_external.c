@@ -29,13 +29,19 @@ int px_Pack_external_size(const char datarep[], MPI_Count count, MPI_Datatype t,
 	return MPI_SUCCESS;
 }
 
-/* Is there room for `bytes` from position at? */
-static int room(MPI_Aint size, MPI_Aint at, MPI_Count bytes)
+/* What both directions begin with: *bytes from position `at` of the buffer, in which there has to be room, and memory for the elements as they
+ * are packed here; NULL: there are none. MPI error code, raised. */
+static int begin(MPI_Datatype t, MPI_Count count, MPI_Aint size, MPI_Aint at, MPI_Count *bytes, void **packed)
 {
-	if (at >= 0 && at <= size && bytes <= size - at)
+	*bytes = count * px_rep_size(&px_rep_external32, t);
+	*packed = NULL;
+	if (at < 0 || at > size || *bytes > size - at)
+		return px_raise(NULL, MPI_ERR_TRUNCATE, "%lld bytes at position %lld, the buffer has %lld",
+			(long long)*bytes, (long long)at, (long long)size);
+	if (*bytes == 0)
 		return MPI_SUCCESS;
-	return px_raise(NULL, MPI_ERR_TRUNCATE, "%lld bytes at position %lld, the buffer has %lld",
-		(long long)bytes, (long long)at, (long long)size);
+	*packed = malloc((size_t)(count * px_type_get(t)->size));
+	return *packed ? MPI_SUCCESS : px_raise_memory(NULL);
 }
 
 static int misfit(int rc)
@@ -52,13 +58,9 @@ int px_Pack_external(const char datarep[], const void *in, MPI_Count count, MPI_
 
 	if (!ours(datarep, t, count))
 		return px_n.Pack_external(datarep, in, (int)count, t, out, size, position);
-	bytes = count * px_rep_size(&px_rep_external32, t);
-	rc = room(size, *position, bytes);
-	if (rc != MPI_SUCCESS || bytes == 0)
-		return rc;
-	packed = malloc((size_t)(count * px_type_get(t)->size));
+	rc = begin(t, count, size, *position, &bytes, &packed);
 	if (!packed)
-		return px_raise_memory(NULL);
+		return rc;
 	rc = px_type_pack(in, count, t, packed);
 	if (rc == MPI_SUCCESS)
 		rc = misfit(px_rep_put(&px_rep_external32, t, count, packed, (char *)out + *position));
@@ -77,13 +79,9 @@ int px_Unpack_external(const char datarep[], const void *in, MPI_Aint size, MPI_
 
 	if (!ours(datarep, t, count))
 		return px_n.Unpack_external(datarep, in, size, position, out, (int)count, t);
-	bytes = count * px_rep_size(&px_rep_external32, t);
-	rc = room(size, *position, bytes);
-	if (rc != MPI_SUCCESS || bytes == 0)
-		return rc;
-	packed = malloc((size_t)(count * px_type_get(t)->size));
+	rc = begin(t, count, size, *position, &bytes, &packed);
 	if (!packed)
-		return px_raise_memory(NULL);
+		return rc;
 	rc = misfit(px_rep_get(
 		&px_rep_external32, t, count, (const char *)in + *position, bytes, packed, &moved));
 	if (rc == MPI_SUCCESS)
