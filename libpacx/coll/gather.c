@@ -138,114 +138,87 @@ static int check(struct px_comm *c, int root, const void *mine, MPI_Count count,
 	return MPI_SUCCESS;
 }
 
-static struct px_sched *build_gather(enum px_coll which, const void *in, MPI_Count count, MPI_Datatype t,
-	void *out, const struct layout *l, MPI_Datatype rt, int root, struct px_comm *c)
+/* All four forms of each; req NULL: blocking. */
+static int begin_gather(enum px_coll which, const void *in, MPI_Count count, MPI_Datatype t, void *out,
+	struct layout l, MPI_Datatype rt, int root, struct px_comm *c, MPI_Request *req)
 {
-	struct px_sched *s = px_sched_new(c, which);
+	int rc = check(c, root, in, count, t, &l, rt);
+	struct px_sched *s = rc == MPI_SUCCESS ? px_sched_new(c, which) : NULL;
 
+	if (rc != MPI_SUCCESS)
+		return rc;
 	if (s)
-		gather(s, in, count, t, out, l, rt, root);
-	return s;
+		gather(s, in, count, t, out, &l, rt, root);
+	return px_sched_go(s, c, req);
 }
 
-static struct px_sched *build_scatter(enum px_coll which, const void *in, const struct layout *l,
-	MPI_Datatype t, void *out, MPI_Count count, MPI_Datatype rt, int root, struct px_comm *c)
+static int begin_scatter(enum px_coll which, const void *in, struct layout l, MPI_Datatype t, void *out,
+	MPI_Count count, MPI_Datatype rt, int root, struct px_comm *c, MPI_Request *req)
 {
-	struct px_sched *s = px_sched_new(c, which);
+	int rc = check(c, root, out, count, rt, &l, t);
+	struct px_sched *s = rc == MPI_SUCCESS ? px_sched_new(c, which) : NULL;
 
+	if (rc != MPI_SUCCESS)
+		return rc;
 	if (s)
-		scatter(s, in, l, t, out, count, rt, root);
-	return s;
+		scatter(s, in, &l, t, out, count, rt, root);
+	return px_sched_go(s, c, req);
+}
+
+static struct layout regular(MPI_Count each)
+{
+	return (struct layout){ NULL, NULL, each };
+}
+
+static struct layout vector(const int counts[], const int displs[])
+{
+	return (struct layout){ counts, displs, 0 };
 }
 
 int px_Gather(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount, MPI_Datatype rt,
 	int root, struct px_comm *c)
 {
-	struct layout l = { NULL, NULL, rcount };
-	int rc = check(c, root, in, count, t, &l, rt);
-
-	return rc != MPI_SUCCESS
-		       ? rc
-		       : px_sched_run(build_gather(PX_COLL_GATHER, in, count, t, out, &l, rt, root, c), c);
+	return begin_gather(PX_COLL_GATHER, in, count, t, out, regular(rcount), rt, root, c, NULL);
 }
 
 int px_Igather(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount, MPI_Datatype rt,
 	int root, struct px_comm *c, MPI_Request *req)
 {
-	struct layout l = { NULL, NULL, rcount };
-	int rc = check(c, root, in, count, t, &l, rt);
-
-	return rc != MPI_SUCCESS
-		       ? rc
-		       : px_sched_start(
-				 build_gather(PX_COLL_GATHER, in, count, t, out, &l, rt, root, c), c, req);
+	return begin_gather(PX_COLL_GATHER, in, count, t, out, regular(rcount), rt, root, c, req);
 }
 
 int px_Gatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const int counts[],
 	const int displs[], MPI_Datatype rt, int root, struct px_comm *c)
 {
-	struct layout l = { counts, displs, 0 };
-	int rc = check(c, root, in, count, t, &l, rt);
-
-	return rc != MPI_SUCCESS
-		       ? rc
-		       : px_sched_run(build_gather(PX_COLL_GATHERV, in, count, t, out, &l, rt, root, c), c);
+	return begin_gather(PX_COLL_GATHERV, in, count, t, out, vector(counts, displs), rt, root, c, NULL);
 }
 
 int px_Igatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const int counts[],
 	const int displs[], MPI_Datatype rt, int root, struct px_comm *c, MPI_Request *req)
 {
-	struct layout l = { counts, displs, 0 };
-	int rc = check(c, root, in, count, t, &l, rt);
-
-	return rc != MPI_SUCCESS
-		       ? rc
-		       : px_sched_start(
-				 build_gather(PX_COLL_GATHERV, in, count, t, out, &l, rt, root, c), c, req);
+	return begin_gather(PX_COLL_GATHERV, in, count, t, out, vector(counts, displs), rt, root, c, req);
 }
 
 int px_Scatter(const void *in, MPI_Count scount, MPI_Datatype t, void *out, MPI_Count count, MPI_Datatype rt,
 	int root, struct px_comm *c)
 {
-	struct layout l = { NULL, NULL, scount };
-	int rc = check(c, root, out, count, rt, &l, t);
-
-	return rc != MPI_SUCCESS
-		       ? rc
-		       : px_sched_run(build_scatter(PX_COLL_SCATTER, in, &l, t, out, count, rt, root, c), c);
+	return begin_scatter(PX_COLL_SCATTER, in, regular(scount), t, out, count, rt, root, c, NULL);
 }
 
 int px_Iscatter(const void *in, MPI_Count scount, MPI_Datatype t, void *out, MPI_Count count, MPI_Datatype rt,
 	int root, struct px_comm *c, MPI_Request *req)
 {
-	struct layout l = { NULL, NULL, scount };
-	int rc = check(c, root, out, count, rt, &l, t);
-
-	return rc != MPI_SUCCESS
-		       ? rc
-		       : px_sched_start(
-				 build_scatter(PX_COLL_SCATTER, in, &l, t, out, count, rt, root, c), c, req);
+	return begin_scatter(PX_COLL_SCATTER, in, regular(scount), t, out, count, rt, root, c, req);
 }
 
 int px_Scatterv(const void *in, const int counts[], const int displs[], MPI_Datatype t, void *out,
 	MPI_Count count, MPI_Datatype rt, int root, struct px_comm *c)
 {
-	struct layout l = { counts, displs, 0 };
-	int rc = check(c, root, out, count, rt, &l, t);
-
-	return rc != MPI_SUCCESS
-		       ? rc
-		       : px_sched_run(build_scatter(PX_COLL_SCATTERV, in, &l, t, out, count, rt, root, c), c);
+	return begin_scatter(PX_COLL_SCATTERV, in, vector(counts, displs), t, out, count, rt, root, c, NULL);
 }
 
 int px_Iscatterv(const void *in, const int counts[], const int displs[], MPI_Datatype t, void *out,
 	MPI_Count count, MPI_Datatype rt, int root, struct px_comm *c, MPI_Request *req)
 {
-	struct layout l = { counts, displs, 0 };
-	int rc = check(c, root, out, count, rt, &l, t);
-
-	return rc != MPI_SUCCESS
-		       ? rc
-		       : px_sched_start(
-				 build_scatter(PX_COLL_SCATTERV, in, &l, t, out, count, rt, root, c), c, req);
+	return begin_scatter(PX_COLL_SCATTERV, in, vector(counts, displs), t, out, count, rt, root, c, req);
 }

@@ -304,92 +304,77 @@ static struct px_sched *build_alltoallw(const void *in, const int scounts[], con
 		 : NULL;
 }
 
-int px_inter_Gather(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount,
-	MPI_Datatype rt, int root, struct px_comm *c)
+/* All four forms of each; req NULL: blocking. */
+static int begin_gather(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount,
+	const int counts[], const int displs[], MPI_Datatype rt, int root, struct px_comm *c,
+	MPI_Request *req)
 {
 	int rc = px_inter_root(c, root);
 
 	return rc != MPI_SUCCESS
 		       ? rc
-		       : px_sched_run(build_gather(in, count, t, out, rcount, NULL, NULL, rt, root, c),
-				 c->inter->all);
+		       : px_sched_go(build_gather(in, count, t, out, rcount, counts, displs, rt, root, c),
+				 c->inter->all, req);
+}
+
+static int begin_scatter(const void *in, MPI_Count scount, const int counts[], const int displs[],
+	MPI_Datatype t, void *out, MPI_Count count, MPI_Datatype rt, int root, struct px_comm *c,
+	MPI_Request *req)
+{
+	int rc = px_inter_root(c, root);
+
+	return rc != MPI_SUCCESS
+		       ? rc
+		       : px_sched_go(build_scatter(in, scount, counts, displs, t, out, count, rt, root, c),
+				 c->inter->all, req);
+}
+
+int px_inter_Gather(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount,
+	MPI_Datatype rt, int root, struct px_comm *c)
+{
+	return begin_gather(in, count, t, out, rcount, NULL, NULL, rt, root, c, NULL);
 }
 
 int px_inter_Igather(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount,
 	MPI_Datatype rt, int root, struct px_comm *c, MPI_Request *req)
 {
-	int rc = px_inter_root(c, root);
-
-	return rc != MPI_SUCCESS
-		       ? rc
-		       : px_sched_start(build_gather(in, count, t, out, rcount, NULL, NULL, rt, root, c),
-				 c->inter->all, req);
+	return begin_gather(in, count, t, out, rcount, NULL, NULL, rt, root, c, req);
 }
 
 int px_inter_Gatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const int counts[],
 	const int displs[], MPI_Datatype rt, int root, struct px_comm *c)
 {
-	int rc = px_inter_root(c, root);
-
-	return rc != MPI_SUCCESS
-		       ? rc
-		       : px_sched_run(build_gather(in, count, t, out, 0, counts, displs, rt, root, c),
-				 c->inter->all);
+	return begin_gather(in, count, t, out, 0, counts, displs, rt, root, c, NULL);
 }
 
 int px_inter_Igatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const int counts[],
 	const int displs[], MPI_Datatype rt, int root, struct px_comm *c, MPI_Request *req)
 {
-	int rc = px_inter_root(c, root);
-
-	return rc != MPI_SUCCESS
-		       ? rc
-		       : px_sched_start(build_gather(in, count, t, out, 0, counts, displs, rt, root, c),
-				 c->inter->all, req);
+	return begin_gather(in, count, t, out, 0, counts, displs, rt, root, c, req);
 }
 
 int px_inter_Scatter(const void *in, MPI_Count scount, MPI_Datatype t, void *out, MPI_Count count,
 	MPI_Datatype rt, int root, struct px_comm *c)
 {
-	int rc = px_inter_root(c, root);
-
-	return rc != MPI_SUCCESS
-		       ? rc
-		       : px_sched_run(build_scatter(in, scount, NULL, NULL, t, out, count, rt, root, c),
-				 c->inter->all);
+	return begin_scatter(in, scount, NULL, NULL, t, out, count, rt, root, c, NULL);
 }
 
 int px_inter_Iscatter(const void *in, MPI_Count scount, MPI_Datatype t, void *out, MPI_Count count,
 	MPI_Datatype rt, int root, struct px_comm *c, MPI_Request *req)
 {
-	int rc = px_inter_root(c, root);
-
-	return rc != MPI_SUCCESS
-		       ? rc
-		       : px_sched_start(build_scatter(in, scount, NULL, NULL, t, out, count, rt, root, c),
-				 c->inter->all, req);
+	return begin_scatter(in, scount, NULL, NULL, t, out, count, rt, root, c, req);
 }
 
 int px_inter_Scatterv(const void *in, const int counts[], const int displs[], MPI_Datatype t, void *out,
 	MPI_Count count, MPI_Datatype rt, int root, struct px_comm *c)
 {
-	int rc = px_inter_root(c, root);
-
-	return rc != MPI_SUCCESS
-		       ? rc
-		       : px_sched_run(build_scatter(in, 0, counts, displs, t, out, count, rt, root, c),
-				 c->inter->all);
+	return begin_scatter(in, 0, counts, displs, t, out, count, rt, root, c, NULL);
 }
 
 int px_inter_Iscatterv(const void *in, const int counts[], const int displs[], MPI_Datatype t, void *out,
 	MPI_Count count, MPI_Datatype rt, int root, struct px_comm *c, MPI_Request *req)
 {
-	int rc = px_inter_root(c, root);
-
-	return rc != MPI_SUCCESS
-		       ? rc
-		       : px_sched_start(build_scatter(in, 0, counts, displs, t, out, count, rt, root, c),
-				 c->inter->all, req);
+	return begin_scatter(in, 0, counts, displs, t, out, count, rt, root, c, req);
 }
 
 int px_inter_Allgather(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount,

@@ -381,3 +381,8 @@ int px_sched_start(struct px_sched *s, struct px_comm *c, MPI_Request *req)
 	enqueue(s, r, PX_WAY_MESSAGES);
 	return MPI_SUCCESS;
 }
+
+int px_sched_go(struct px_sched *s, struct px_comm *c, MPI_Request *req)
+{
+	return req ? px_sched_start(s, c, req) : px_sched_run(s, c);
+}

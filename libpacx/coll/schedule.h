@@ -129,9 +129,11 @@ void px_sched_fail_arg(struct px_sched *s, int r, MPI_Count count);
 bool px_sched_ok(const struct px_sched *s);
 struct px_comm *px_sched_comm(const struct px_sched *s);
 
-/* px_sched_run: start, wait, raise errors. px_sched_start: start; *req completes with it. s may be NULL (out of memory). */
+/* px_sched_run: start, wait, raise errors. px_sched_start: start; *req completes with it. px_sched_go: the one without a req, the other
+ * with it. s may be NULL (out of memory). */
 int px_sched_run(struct px_sched *s, struct px_comm *c);
 int px_sched_start(struct px_sched *s, struct px_comm *c, MPI_Request *req);
+int px_sched_go(struct px_sched *s, struct px_comm *c, MPI_Request *req);
 /* px_comm_turn: collective over c: when it returns, a blocking native call on c->native may follow (without the lock), which waits for nobody who waits for us. MPI error code. */
 int px_comm_turn(struct px_comm *c);
 
