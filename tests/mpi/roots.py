@@ -75,6 +75,12 @@ def prepare(roots, suite, names, abi):
     return None
 
 
+def api(suite, roots):
+    """Does the table of functions know those of this suite's MPIs? (scripts/check_api.py, as make check runs it)"""
+    p = enter(roots, suite, "/pacx/scripts/check_api.py", "--build", f"/pacx/build/in-{suite}", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return p.returncode == 0, p.stdout, 0
+
+
 def identity(site):
     flavour, vendor, suite = site_of(site)
     return matrix.identity(f"{ROOT}/build/in-{suite}", vendor)
@@ -156,8 +162,10 @@ def main():
               for s in SUITES if any(f"@{s}" in w for w, _ in runs)}
     mine = tuple(n for n in args.names if n != "lammps")
     missing = {s: why for s, abi in wanted.items() for why in [prepare(roots, s, mine, abi)] if why}
-    print(f"1..{len(runs)}")
+    print(f"1..{len(runs) + len(wanted)}")
     failed = 0
+    for suite in wanted:
+        failed += matrix.report(f"check_api@{suite}", *((None, missing[suite], 0) if suite in missing else api(suite, roots)))
     for world, name in runs:
         sites = world.split("+")
         label = f"{name}@{world.replace('@', '-')}"
