@@ -1,7 +1,7 @@
 /*
  * wanem.c - a wide-area network between network namespaces, in user space: for machines whose kernel has no netem.
  *
- *   wanem [--latency 10ms] [--rate 1MB/s] [--loss 0.1] [--queue 100kB] [--mtu 1500] [--seed 1] [--link 'LINK KEY=VALUE...']...
+ *   wanem [--latency 10ms] [--rate 1MB/s] [--loss 0.1] [--queue 100kB] [--mtu 1500] [--seed 1] [--uplink 0] [--link 'LINK KEY=VALUE...']...
  *         --socket PATH NETNS=ADDRESS NETNS=ADDRESS [...]
  *   wanem --ctl PATH COMMAND...
  *
@@ -13,7 +13,8 @@
  *   set LINK KEY=VALUE...    latency, rate (0 unlimited), loss (percent), queue (0 automatic)
  *   cut LINK, heal LINK      a cut link loses what is on its way and all that comes
  *   show                     one line per directed link, parameters and counters as KEY=VALUE
- * LINK: "0:1" from site 0 to site 1, "0-1" both directions, "all".
+ * LINK: "0:1" from site 0 to site 1, "0-1" both directions, "all"; "up:0", "down:0", the lines that all links out of, and into, site 0
+ * share. These have no latency and, unless --uplink or set gives them one, no rate: then nothing passes through them.
  *
  * Design
  *   1. Each directed link is a tail-drop queue, a transmitter and a delay line, as in a router and its cable. A packet waits in
@@ -78,7 +79,8 @@ struct site {
 };
 
 static struct site *sites;
-static struct link *links; /* [from * nsites + to] */
+/* [0, nsites): up lines of the sites; then from each site to each; then down lines. In the order in which a packet passes through them. */
+static struct link *links;
 static int nsites;
 static int mtu = 1500;
 static uint64_t seed = 1;
@@ -94,6 +96,24 @@ static void die(const char *format, ...)
 	va_end(args);
 	fputc('\n', stderr);
 	exit(1);
+}
+
+static int nlinks(void)
+{
+	return nsites * (nsites + 2);
+}
+
+static struct link *link_between(int from, int to)
+{
+	return &links[nsites + from * nsites + to];
+}
+
+/* Is links[k] from a site to another, and which? */
+static bool is_between(int k, int *from, int *to)
+{
+	*from = k / nsites - 1;
+	*to = k % nsites;
+	return *from >= 0 && *from < nsites && *from != *to;
 }
 
 static int64_t now_ns(void)
@@ -152,24 +172,62 @@ static void link_transmit(struct link *l, int64_t now)
 	}
 }
 
-/* link_advance: all that is due by `now`, up to the site. Returns when it has something to do next, or INT64_MAX. */
-static int64_t link_advance(struct link *l, int to, int64_t now)
+static void link_accept(struct link *l, struct packet *p)
 {
+	if (l->cut) {
+		l->dropped++;
+		free(p);
+		return;
+	}
+	if (l->p.loss > 0 && draw() * 100 < l->p.loss) {
+		l->lost++;
+		free(p);
+		return;
+	}
+	link_transmit(l, p->when);
+	/* When the transmitter is free it starts at once, so the limit does not concern it. */
+	if ((l->free_at > p->when && l->queue.bytes + p->size > queue_limit(&l->p)) ||
+		held + p->size > HELD_MAX) {
+		l->full++;
+		free(p);
+		return;
+	}
+	fifo_put(&l->queue, p);
+}
+
+/* link_deliver: a packet has come to the end of links[k]: on to the next one, or to its site. */
+static void link_deliver(int k, struct packet *p)
+{
+	struct link *l = &links[k], *down = &links[nsites * (nsites + 1) + p->to];
+
+	l->carried++;
+	l->carried_bytes += p->size;
+	if (k < nsites) {
+		link_accept(link_between(k, p->to), p);
+		return;
+	}
+	if (k < nsites * (nsites + 1) && down->p.rate > 0) {
+		link_accept(down, p);
+		return;
+	}
+	/* The kernel takes the packet at once; what it refuses is as good as lost. */
+	if (write(sites[p->to].tun, p->data, p->size) != (ssize_t)p->size) {
+		l->carried--;
+		l->carried_bytes -= p->size;
+		l->lost++;
+	}
+	free(p);
+}
+
+/* link_advance: all that is due by `now` at links[k]. Returns when it has something to do next, or INT64_MAX. */
+static int64_t link_advance(int k, int64_t now)
+{
+	struct link *l = &links[k];
 	int64_t next = INT64_MAX;
 
 	link_transmit(l, now);
-	while (l->wire.head && l->wire.head->when <= now) {
-		struct packet *p = fifo_take(&l->wire);
-
-		/* The kernel takes the packet at once; what it refuses is as good as lost. */
-		if (write(sites[to].tun, p->data, p->size) == (ssize_t)p->size) {
-			l->carried++;
-			l->carried_bytes += p->size;
-		} else {
-			l->lost++;
-		}
-		free(p);
-	}
+	while (l->wire.head && l->wire.head->when <= now)
+		link_deliver(k, fifo_take(&l->wire));
 	if (l->queue.head)
 		next = l->free_at;
 	if (l->wire.head && l->wire.head->when < next)
@@ -177,32 +235,21 @@ static int64_t link_advance(struct link *l, int to, int64_t now)
 	return next;
 }
 
-static void link_accept(struct link *l, const unsigned char *data, size_t size, int64_t now)
+/* site_send: a packet of a site begins its way. */
+static void site_send(int from, int to, const unsigned char *data, size_t size)
 {
-	struct packet *p;
+	struct link *up = &links[from];
+	struct packet *p = malloc(sizeof *p + size);
 
-	if (l->cut) {
-		l->dropped++;
-		return;
-	}
-	if (l->p.loss > 0 && draw() * 100 < l->p.loss) {
-		l->lost++;
-		return;
-	}
-	link_transmit(l, now);
-	/* When the transmitter is free it starts at once, so the limit does not concern it. */
-	if (l->free_at > now && l->queue.bytes + size > queue_limit(&l->p)) {
-		l->full++;
-		return;
-	}
-	if (held + size > HELD_MAX || !(p = malloc(sizeof *p + size))) {
-		l->full++;
+	if (!p) {
+		link_between(from, to)->full++;
 		return;
 	}
 	memcpy(p->data, data, size);
 	p->size = size;
-	p->when = now;
-	fifo_put(&l->queue, p);
+	p->to = to;
+	p->when = now_ns();
+	link_accept(up->p.rate > 0 ? up : link_between(from, to), p);
 }
 
 /* site_read: takes what the site sends and puts it on its links. */
@@ -221,14 +268,14 @@ static void site_read(int from)
 		memcpy(&to, buf + 16, sizeof to);
 		for (int j = 0; j < nsites; j++)
 			if (j != from && sites[j].addr.s_addr == to.s_addr)
-				link_accept(&links[from * nsites + j], buf, (size_t)n, now_ns());
+				site_send(from, j, buf, (size_t)n);
 	}
 }
 
 /* ---- commands ---- */
 
-/* link_matches: does the text name the link from -> to? *valid is set when it names any link at all. */
-static bool link_matches(const char *text, int from, int to)
+/* between_matches: does the text name the link from -> to? */
+static bool between_matches(const char *text, int from, int to)
 {
 	int a, b, n = 0;
 	char sep;
@@ -240,22 +287,40 @@ static bool link_matches(const char *text, int from, int to)
 	return (from == a && to == b && (sep == ':' || sep == '-')) || (from == b && to == a && sep == '-');
 }
 
+/* link_matches: does the text name links[k]? */
+static bool link_matches(const char *text, int k)
+{
+	int from, to, site, n = 0;
+
+	if (is_between(k, &from, &to))
+		return between_matches(text, from, to);
+	if (k < nsites ? sscanf(text, "up:%d%n", &site, &n) != 1 : sscanf(text, "down:%d%n", &site, &n) != 1)
+		return false;
+	return !text[n] && (k < nsites ? k == site : k == nsites * (nsites + 1) + site);
+}
+
 static void show(char *out, size_t size)
 {
 	size_t n = 0;
 
-	for (int i = 0; i < nsites * nsites && n < size; i++) {
-		const struct link *l = &links[i];
+	for (int k = 0; k < nlinks() && n < size; k++) {
+		const struct link *l = &links[k];
+		char name[24];
+		int from, to;
 
-		if (i / nsites == i % nsites)
+		if (is_between(k, &from, &to))
+			snprintf(name, sizeof name, "%d:%d", from, to);
+		else if (from != to && l->p.rate > 0) /* a line */
+			snprintf(name, sizeof name, "%s:%d", from < 0 ? "up" : "down", to);
+		else
 			continue;
 		n += (size_t)snprintf(out + n, size - n,
-			"%d:%d state=%s latency=%.9gms rate=%.9gB/s loss=%.9g queue=%zu carried=%" PRIu64
+			"%s state=%s latency=%.9gms rate=%.9gB/s loss=%.9g queue=%zu carried=%" PRIu64
 			" bytes=%" PRIu64 " lost=%" PRIu64 " full=%" PRIu64 " dropped=%" PRIu64
 			" waiting=%zu\n",
-			i / nsites, i % nsites, l->cut ? "cut" : "up", (double)l->p.latency * 1e-6, l->p.rate,
-			l->p.loss, queue_limit(&l->p), l->carried, l->carried_bytes, l->lost, l->full,
-			l->dropped, l->queue.bytes);
+			name, l->cut ? "cut" : "up", (double)l->p.latency * 1e-6, l->p.rate, l->p.loss,
+			queue_limit(&l->p), l->carried, l->carried_bytes, l->lost, l->full, l->dropped,
+			l->queue.bytes);
 	}
 }
 
@@ -277,10 +342,10 @@ static void command(char *line, char *out, size_t size)
 		return;
 	}
 	which = strtok_r(NULL, " \n", &rest);
-	for (int i = 0; which && i < nsites * nsites; i++)
-		found += i / nsites != i % nsites && link_matches(which, i / nsites, i % nsites);
+	for (int k = 0; which && k < nlinks(); k++)
+		found += link_matches(which, k);
 	if (!found) {
-		snprintf(out, size, "error: a link is like 0:1, 0-1 or all\n");
+		snprintf(out, size, "error: a link is like 0:1, 0-1, up:0, down:0 or all\n");
 		return;
 	}
 	if (is_set ? !*rest : *rest != 0) {
@@ -297,16 +362,16 @@ static void command(char *line, char *out, size_t size)
 			return;
 		}
 	}
-	for (int i = 0; i < nsites * nsites; i++) {
-		if (i / nsites == i % nsites || !link_matches(which, i / nsites, i % nsites))
+	for (int k = 0; k < nlinks(); k++) {
+		if (!link_matches(which, k))
 			continue;
 		if (is_set) {
-			params_change(&links[i].p, rest);
+			params_change(&links[k].p, rest);
 			continue;
 		}
-		links[i].cut = is_cut;
+		links[k].cut = is_cut;
 		if (is_cut)
-			link_forget(&links[i]);
+			link_forget(&links[k]);
 	}
 	snprintf(out, size, "ok\n");
 }
@@ -458,8 +523,8 @@ static void relay(const char *socket_path, int sigfd)
 				return;
 		}
 		now = now_ns();
-		for (int i = 0; i < nsites * nsites; i++) {
-			int64_t t = link_advance(&links[i], i % nsites, now);
+		for (int k = 0; k < nlinks(); k++) {
+			int64_t t = link_advance(k, now);
 
 			next = t < next ? t : next;
 		}
@@ -478,7 +543,7 @@ static void relay(const char *socket_path, int sigfd)
 
 int main(int argc, char **argv)
 {
-	struct params common = { 0 };
+	struct params common = { 0 }, shared = { 0 };
 	const char *socket_path = NULL;
 	char **orders, answer[256];
 	int home, norders = 0, i, sigfd;
@@ -498,6 +563,8 @@ int main(int argc, char **argv)
 			why = (mtu = atoi(value)) < 576 || mtu > PACKET_MAX ? "an MTU is 576 to 65535" : NULL;
 		else if (!strcmp(key, "seed"))
 			seed = strtoull(value, NULL, 10);
+		else if (!strcmp(key, "uplink"))
+			why = params_set(&shared, "rate", value);
 		else if (!strcmp(key, "link"))
 			orders[norders++] = argv[i + 1];
 		else
@@ -509,13 +576,16 @@ int main(int argc, char **argv)
 	if (!socket_path || nsites < 2 || nsites > SITES_MAX)
 		die("usage: wanem [--latency T] [--rate R] [--loss PERCENT] [--queue BYTES] [--mtu N] "
 		    "[--seed N]"
-		    " [--link 'LINK KEY=VALUE...'] --socket PATH NETNS=ADDRESS NETNS=ADDRESS...");
+		    " [--uplink R] [--link 'LINK KEY=VALUE...'] --socket PATH NETNS=ADDRESS "
+		    "NETNS=ADDRESS...");
 	sites = calloc((size_t)nsites, sizeof *sites);
-	links = calloc((size_t)nsites * (size_t)nsites, sizeof *links);
+	links = calloc((size_t)nlinks(), sizeof *links);
 	if (!sites || !links)
 		die("out of memory");
-	for (int k = 0; k < nsites * nsites; k++) {
-		links[k].p = common;
+	for (int k = 0; k < nlinks(); k++) {
+		int from, to;
+
+		links[k].p = is_between(k, &from, &to) ? common : shared;
 		fifo_init(&links[k].queue);
 		fifo_init(&links[k].wire);
 	}
@@ -562,7 +632,7 @@ int main(int argc, char **argv)
 	}
 	relay(socket_path, sigfd);
 	unlink(socket_path);
-	for (int k = 0; k < nsites * nsites; k++)
+	for (int k = 0; k < nlinks(); k++)
 		link_forget(&links[k]);
 	free(links);
 	free(sites);

@@ -9,6 +9,7 @@ struct packet {
 	struct packet *next;
 	int64_t when; /* in the queue: when it came; in the delay line: when it arrives */
 	size_t size;
+	int to; /* site */
 	unsigned char data[];
 };
 

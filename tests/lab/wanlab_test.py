@@ -82,6 +82,8 @@ def fast():
     """All links as the lab was started: 20 ms, no limits."""
     ctl("heal", "all")
     ctl("set", "all", "latency=20ms", "rate=0", "loss=0", "queue=0")
+    ctl("set", "up:0", "rate=0")
+    ctl("set", "down:0", "rate=0")
 
 
 def round_trip(i, j, times=10):
@@ -145,6 +147,28 @@ def data_is_whole_over_a_slow_link_and_not_faster_than_its_rate():
     assert 0.98 < seconds < 6, f"1 MB took {seconds:.2f} s at 1 MB/s"
 
 
+def links_of_a_site_share_its_uplink_and_its_downlink():
+    ctl("set", "up:0", "rate=1MB/s")
+    ctl("set", "down:0", "rate=1MB/s")
+    for there in (True, False):
+        pairs = [tcp(0, k) if there else tcp(k, 0) for k in (1, 2)]
+        start = time.monotonic()
+        senders = [threading.Thread(target=lambda a=a: (a.sendall(bytes(500000)), a.shutdown(socket.SHUT_WR))) for a, _ in pairs]
+        for s in senders:
+            s.start()
+        got = 0
+        for a, b in pairs:
+            while piece := b.recv(65536):
+                got += len(piece)
+        seconds = time.monotonic() - start
+        for s in senders:
+            s.join()
+        for a, b in pairs:
+            a.close()
+            b.close()
+        assert got == 1000000 and 0.98 < seconds < 8, f"{got} bytes over two links took {seconds:.2f} s at 1 MB/s together"
+
+
 def a_full_queue_loses_the_last_that_came():
     ctl("set", "0:2", "rate=10kB/s", "queue=5kB")
     a, b = udp(0), udp(2)
@@ -189,7 +213,7 @@ def a_cut_stops_traffic_and_heal_resumes_it():
 def a_wrong_command_changes_nothing():
     before = ctl("show").replace("carried", "\ncarried").split()
     for words in (["set", "0-1", "latency=1ms", "rate=fast"], ["set", "0-1", "colour=red"], ["set", "0-1"], ["cut"], ["cut", "0-3"],
-                  ["cut", "0-1", "now"], ["set", "all", "latency=-1ms"], ["set", "0:1", "loss=101"], ["sever", "0-1"]):
+                  ["cut", "0-1", "now"], ["set", "all", "latency=-1ms"], ["set", "0:1", "loss=101"], ["set", "up:3", "rate=1MB/s"], ["sever", "0-1"]):
         assert ctl(*words, status=1).startswith("error: "), words
     after = ctl("show").replace("carried", "\ncarried").split()
     keep = [w for w in before if w.startswith(("latency", "rate", "loss", "queue", "state"))]
@@ -197,7 +221,7 @@ def a_wrong_command_changes_nothing():
 
 
 INSIDE = [a_round_trip_takes_two_latencies, latency_changes_in_one_direction_while_it_runs,
-          data_is_whole_over_a_slow_link_and_not_faster_than_its_rate, a_full_queue_loses_the_last_that_came,
+          data_is_whole_over_a_slow_link_and_not_faster_than_its_rate, links_of_a_site_share_its_uplink_and_its_downlink, a_full_queue_loses_the_last_that_came,
           loss_loses_its_share_in_its_direction, a_cut_stops_traffic_and_heal_resumes_it, a_wrong_command_changes_nothing]
 
 # ---- outside ----
