@@ -4,7 +4,9 @@
 One table for each setting (PART=2x8, or several: PART=2x8,8x2): our time over Open MPI and MPICH, mixed where there are several sites; what one flat
 job of Open MPI, of Open MPI with han, and of MPICH takes over the same network; the limit: one latency and the least bytes that a link must carry, or
 two latencies and pieces where that is less (broadcast 2 L + 2 b / ((n - 1) B), reductions 2 L + 2 b / (n B)). A setting named with "long" has
-10 ms and no limit of the rate, and long messages, by the algorithms that PACX_COLL_* can force.
+10 ms and no limit of the rate, and long messages, by the algorithms that PACX_COLL_* can force. In one named with "up" it is not each link that has
+1 MByte/s, but all those out of a site together, and all those into it. PART=tables: Tables II, III and IV of PACX-MPI in shape: a broadcast and a
+reduction of 1 KiB, with the same ranks split in several ways over the sites, ours and a binomial tree of all ranks.
 
 Times are ms from a common start until the last rank is done, medians (tests/bench/wide.c). A row has seconds, a job has a deadline: what has not ended by then
 is "-", and the rest goes on. Sites are network namespaces (scripts/wanlab, root); where these are not to be had, ours runs over `emulate:` of the links
@@ -24,19 +26,26 @@ SHORT = [("nop", 0), ("barrier", 0), ("bcast", 1), ("bcast", K64), ("allgather",
          ("reduce", 1), ("reduce", K64), ("allreduce", 8), ("allreduce", K64), ("alltoall", 1), ("alltoall", 1024),
          ("gather", K64), ("scatter", K64), ("scan", 8), ("exscan", 8), ("scan", K64), ("reduce_scatter", K64)]
 LONG = [("nop", 0), ("bcast", 1 << 20), ("allreduce", 1 << 20), ("reduce", 1 << 20), ("bcast", 32 << 20), ("allreduce", 32 << 20)]
-PARTS = ["2x8", "4x4", "8x2", "2x12", "4x6", "8x3", "2x16", "4x8", "8x4", "2x4long"]
+PARTS = ["2x8", "4x4", "8x2", "2x12", "4x6", "8x3", "2x16", "4x8", "8x4", "2x4long", "4x4up", "tables"]
+K1 = 1024
+# PACX-MPI's splits of 64 and 96 nodes with a quarter of the ranks: heading, latency one way in ms, splits, operations.
+TABLES = [("II: 16 ranks on two sites, 3.5 ms", 3.5, ["8+8", "4+12", "2+14", "1+15"], ["bcast", "reduce"]),
+          ("III: 16 ranks on two sites, 70 ms", 70, ["8+8", "4+12", "2+14", "1+15"], ["reduce"]),
+          ("IV: 24 ranks on two, three and four sites, 3.5 ms", 3.5, ["12+12", "8+8+8", "6+6+6+6"], ["bcast"])]
+TREE = {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1", "OMPI_MCA_coll_tuned_bcast_algorithm": "6", "OMPI_MCA_coll_tuned_reduce_algorithm": "5"}
 
 
-def limit(op, b, sites, ranks):
-    """ms"""
+def limit(op, b, sites, ranks, shared=False):
+    """ms; shared: the links of a site share the rate."""
     n, total = sites, sites * ranks
     link = {"bcast": b, "reduce": b, "allreduce": b, "scan": b, "exscan": b, "allgather": b * ranks, "allgather_tot": b / n,
             "alltoall": b * ranks * ranks, "gather": b / n, "scatter": b / n, "reduce_scatter": b / n}.get(op, 0)
-    least = LATENCY + link / RATE
+    links = n - 1 if shared else 1     # that have to carry so much at the busiest site
+    least = LATENCY + links * link / RATE
     if op == "bcast" and n > 2:
-        least = min(least, 2 * LATENCY + 2 * b / ((n - 1) * RATE))
+        least = min(least, 2 * LATENCY + (1 + (n - 2) / (n - 1) if shared else 2 / (n - 1)) * b / RATE)
     if op in ("reduce", "allreduce") and total > 1:
-        least = min(least, 2 * LATENCY + 2 * b / (n * RATE))
+        least = min(least, 2 * LATENCY + links * 2 * b / (n * RATE))
     return least
 
 
@@ -68,15 +77,15 @@ def run(command, env, deadline, known):
 class Setting:
     def __init__(self, args, name):
         self.args, self.name = args, name
-        self.long = name.endswith("long")
-        self.sites, self.ranks = (int(x) for x in name.replace("long", "").split("x"))
+        self.long, self.shared = name.endswith("long"), name.endswith("up")
+        self.sites, self.ranks = (int(x) for x in name.replace("long", "").replace("up", "").split("x"))
         self.rows = [r for r in (LONG if self.long else SHORT) if not args.only or r[0] in args.only.split(",")]
         self.mpis = [m for m in ("openmpi", "mpich") if os.path.exists(f"{args.build}/{m}/bench/wide")]
         self.nap = os.path.abspath(f"{args.build}/bench/nap.so")
 
     def lab(self, *options):
-        rate = "0" if self.long else "1MB/s"
-        queue = ["--queue", "64MB"] if self.long else []
+        rate = "0" if self.long or self.shared else "1MB/s"
+        queue = ["--queue", "64MB"] if self.long else ["--uplink", "1MB/s"] if self.shared else []
         return [f"{ROOT}/scripts/wanlab", "--sites", str(self.sites), "--latency", f"{LATENCY:g}ms", "--rate", rate, *queue,
                 "--ranks", str(self.ranks), *options, "--"]
 
@@ -134,11 +143,31 @@ class Setting:
             at = [c[1].get(f"{op}:{b}") for c in columns]
             ours = [v for v, c in zip(at, columns) if c[2] and v is not None]
             flat = [v for v, c in zip(at, columns) if not c[2] and v is not None and c[0] in ("openmpi", "han", "mpich")]
-            least = limit(op, b, self.sites, self.ranks) if not self.long else LATENCY
+            least = limit(op, b, self.sites, self.ranks, self.shared) if not self.long else LATENCY
             worst = max(ours) if ours else None
             cells = [op, str(b), f"{least:.1f}" if op != "nop" else ""] + ["-" if v is None else f"{v:.1f}" for v in at]
             cells += [f"{worst / least:.2f}" if worst and op != "nop" else "-", f"{worst / min(flat):.2f}" if worst and flat and op != "nop" else "-"]
             print("| " + " | ".join(cells) + " |")
+        print(flush=True)
+
+
+def tables(args):
+    """Ours is the same whatever the split; a tree of all ranks pays for each of its levels that crosses."""
+    for heading, latency, splits, ops in TABLES:
+        print(f"## Table {heading}; ms, load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", flush=True)
+        ways = [("ours", ["--pacx", "--mpi", "openmpi", "--link-options", "compress: none"], "{mpi}", {}), ("tree", ["--flat", "openmpi"], "openmpi", TREE)]
+        print("| ranks | " + " | ".join(f"{op} {way[0]}" for op in ops for way in ways) + " |\n|" + "---|" * (1 + 2 * len(ops)))
+        for split in splits:
+            cells = []
+            known = []
+            for _, options, mpi, env in ways:
+                known.append({})
+                run([f"{ROOT}/scripts/wanlab", "--sites", str(split.count("+") + 1), "--latency", f"{latency:g}ms", "--rate", "10MB/s", "--ranks", split, *options,
+                     "--", f"{args.build}/{mpi}/bench/wide", str(args.samples), str(args.seconds), *(f"{op}:{K1}" for op in ops)],
+                    dict(env, LD_PRELOAD=os.path.abspath(f"{args.build}/bench/nap.so")) if env else {}, 120, known[-1])
+            for op in ops:
+                cells += [f"{k[f'{op}:{K1}']:.1f}" if f"{op}:{K1}" in k else "-" for k in known]
+            print("| " + " | ".join([split, *cells]) + " |", flush=True)
         print(flush=True)
 
 
@@ -155,7 +184,10 @@ def main():
     if not args.lab:
         print("no network namespaces here: only ours, over `emulate:` of the links\n")
     for name in [p for p in args.part.split(",") if p] or PARTS:
-        Setting(args, name).show()
+        if name != "tables":
+            Setting(args, name).show()
+        elif args.lab:
+            tables(args)
 
 
 if __name__ == "__main__":
