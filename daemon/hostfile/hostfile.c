@@ -92,6 +92,7 @@ void pxd_hosts_free(struct pxd_hosts *h)
 		}
 		free(s->gateways);
 		free(s->key);
+		free(s->group);
 		free(s->start);
 		free(s->prefix);
 		free(s->mpi_named);
@@ -391,6 +392,16 @@ int pxd_hosts_from_env(struct pxd_hosts **out, int *self, char *why, size_t cap)
 	}
 	*out = h;
 	return 0;
+}
+
+int pxd_hosts_group(const struct pxd_hosts *h, int i)
+{
+	const char *group = h->sites[i].group;
+
+	for (int k = 0; group && k < i; k++)
+		if (h->sites[k].group && strcmp(h->sites[k].group, group) == 0)
+			return k;
+	return i;
 }
 
 int pxd_hosts_site_of(const struct pxd_hosts *h, uint32_t grank)

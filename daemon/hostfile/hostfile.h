@@ -57,6 +57,8 @@ struct pxd_site {
 	bool listen;                  /* false: nobody can reach it; it dials for both directions */
 	uint64_t buffer;              /* bytes its daemons may use for messages, each */
 	char *key;                    /* file with the job's key there, NULL = from pacxrun */
+	char *group;                  /* sites of one name are near each other; NULL = none */
+	double uplink;                /* bytes/s in each direction that its links share, 0 = not said */
 	int ranks;                    /* application ranks, >= 1 */
 	int base;                     /* first global rank */
 	enum px_flavor mpi;           /* PX_MPI_OTHER = auto: not known yet */
@@ -167,6 +169,8 @@ char *pxd_hosts_plan(const struct pxd_hosts *h);
 int pxd_site_mpi_set(struct pxd_site *s, const char *text);
 const char *pxd_flavor_name(enum px_flavor f);  /* "openmpi", "mpich", "auto" */
 const char *pxd_flavor_title(enum px_flavor f); /* "Open MPI", "MPICH", "unknown MPI" */
+/* pxd_hosts_group: the first site of the group of site i; i itself where it is in none. */
+int pxd_hosts_group(const struct pxd_hosts *h, int i);
 /* pxd_hosts_site_of: site of a global rank, -1 = no such rank. */
 int pxd_hosts_site_of(const struct pxd_hosts *h, uint32_t grank);
 

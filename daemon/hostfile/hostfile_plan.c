@@ -91,6 +91,10 @@ static void put_site(struct plan *p, const struct pxd_site *s)
 		put(p, ", ");
 		put_quoted(p, "key", s->key);
 	}
+	if (s->group)
+		put(p, ", group: \"%s\"", s->group);
+	if (s->uplink > 0)
+		put(p, ", uplink: %.0fB/s", s->uplink);
 	put(p, "}");
 }
 

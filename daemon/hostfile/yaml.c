@@ -85,6 +85,20 @@ static int site_key(struct pxd_reader *r, const struct pxd_tree *v, void *object
 	return pxd_key_line(r, v, "the path of a file", &((struct pxd_site *)object)->key);
 }
 
+static int site_group(struct pxd_reader *r, const struct pxd_tree *v, void *object)
+{
+	int rc = pxd_tree_expect(r->t, v, PXD_SCALAR, "the name of a group of sites");
+
+	return rc < 0 ? rc : pxd_value_name(r->t, v->at, v->text, &((struct pxd_site *)object)->group);
+}
+
+static int site_uplink(struct pxd_reader *r, const struct pxd_tree *v, void *object)
+{
+	int rc = pxd_tree_expect(r->t, v, PXD_SCALAR, "a rate such as 100Mbit/s");
+
+	return rc < 0 ? rc : pxd_value_rate(r->t, v->at, v->text, &((struct pxd_site *)object)->uplink);
+}
+
 static int site_ranks(struct pxd_reader *r, const struct pxd_tree *v, void *object)
 {
 	struct pxd_site *s = object;
@@ -235,6 +249,8 @@ static const struct pxd_key site_keys[] = {
 	{ "listen", false, site_listen, NULL },
 	{ "buffer", false, site_buffer, NULL },
 	{ "key", false, site_key, NULL },
+	{ "group", false, site_group, NULL },
+	{ "uplink", false, site_uplink, NULL },
 	{ "ranks", true, site_ranks, NULL },
 	{ "mpi", false, site_mpi, NULL },
 	{ "exe", false, site_exe, NULL },

@@ -211,13 +211,24 @@ static void print_choices(const struct pxd_hosts *h, const struct slowest *l)
 		double bytes;
 	} sizes[] = { { "1 B", 1 }, { "1 KiB", 1 << 10 }, { "64 KiB", 1 << 16 }, { "1 MiB", 1 << 20 },
 		{ "32 MiB", 1 << 25 } };
-	struct px_cost_links on = { l->latency, l->rate, h->nsites, h->sites[0].ranks,
-		h->sites[0].ngateways };
+	struct px_cost_links on = { .latency = l->latency,
+		.rate = l->rate,
+		.sites = h->nsites,
+		.ranks = h->sites[0].ranks,
+		.gateways = h->sites[0].ngateways };
+	bool grouped = false, several = false;
 
-	for (int i = 1; i < h->nsites; i++) {
-		on.ranks = h->sites[i].ranks < on.ranks ? h->sites[i].ranks : on.ranks;
-		on.gateways = h->sites[i].ngateways < on.gateways ? h->sites[i].ngateways : on.gateways;
+	for (int i = 0; i < h->nsites; i++) {
+		const struct pxd_site *s = &h->sites[i];
+
+		on.ranks = s->ranks < on.ranks ? s->ranks : on.ranks;
+		on.gateways = s->ngateways < on.gateways ? s->ngateways : on.gateways;
+		on.uplink =
+			s->uplink > 0 && (on.uplink <= 0 || s->uplink < on.uplink) ? s->uplink : on.uplink;
+		grouped = grouped || pxd_hosts_group(h, i) != i;
+		several = several || pxd_hosts_group(h, i) != 0;
 	}
+	on.grouped = grouped && several;
 	printf("collectives over all %d sites, all links as the slowest of these: algorithm (segments; of an "
 	       "alltoall, by block: messages from site to site), ms\n",
 		on.sites);

@@ -21,6 +21,16 @@ static void unlike_tell(const struct pxd *d, const struct px_hello *hellos)
 				px_repr_tell(&hellos[0].repr, &hellos[i].repr, what, sizeof what));
 }
 
+/* What the hostfile says and hellos do not. */
+static void world_fill(struct px_world *w, const struct pxd_hosts *h)
+{
+	w->files = h->files;
+	for (int i = 0; i < h->nsites; i++) {
+		w->group[i] = pxd_hosts_group(h, i);
+		w->uplink[i] = (uint64_t)h->sites[i].uplink;
+	}
+}
+
 int pxd_world_start(struct pxd *d, const struct px_hello *hellos)
 {
 	struct px_world *w = NULL;
@@ -30,7 +40,7 @@ int pxd_world_start(struct pxd *d, const struct px_hello *hellos)
 		unlike_tell(d, hellos);
 		w = px_world_new(d->node.hosts->nsites, d->node.self, hellos);
 		if (w)
-			w->files = d->node.hosts->files;
+			world_fill(w, d->node.hosts);
 		len = w ? px_world_put(w, NULL, 0) : PX_ENOMEM;
 		d->world.bytes = len > 0 ? malloc((size_t)len) : NULL;
 		if (!d->world.bytes || px_world_put(w, d->world.bytes, (size_t)len) != len) {

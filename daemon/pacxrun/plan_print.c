@@ -80,6 +80,10 @@ void pxd_plan_print(const struct pxd_hosts *h, const struct pxd_plan *p, FILE *f
 			fprintf(f, "  buffer %g MiB\n", (double)s->buffer / 1048576);
 		if (s->key)
 			fprintf(f, "  key in %s\n", s->key);
+		if (s->group)
+			fprintf(f, "  of group %s\n", s->group);
+		if (s->uplink > 0)
+			fprintf(f, "  uplink %g MB/s\n", s->uplink / 1e6);
 		if (st->command)
 			fprintf(f, "  start: %s\n", st->command);
 		else

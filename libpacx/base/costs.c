@@ -36,7 +36,8 @@ static double folded_pieces(int n, int k)
 }
 
 /* The table: M bytes over links of L seconds and B bytes/s cost latencies * L + share * M / B, local * M / LOCAL_RATE for the steps inside
- * sites that the wide area waits for, and STEP for each message. */
+ * sites that the wide area waits for, and STEP for each message. Every algorithm uses all links of the site that has most to do at once, so
+ * those of n sites that share an uplink of U bytes/s have U / (n - 1) each. */
 static const struct row {
 	enum px_cost_op op;
 	enum px_algorithm how;
@@ -79,16 +80,20 @@ static double cost(const struct row *w, const struct px_cost_links *on, int term
 {
 	int segments = px_cost_segments(w->how, bytes);
 	int messages = segments * (w->how == PX_ALG_PIECES ? 2 * (on->sites - 1) : 1);
+	double shared = on->uplink / (on->sites - 1);
+	double rate = on->uplink > 0 && shared < on->rate ? shared : on->rate;
 
 	if (w->op == PX_COST_ALLTOALL)
 		messages = w->how == PX_ALG_DIRECT ? terms : 3; /* two within sites */
 
 	if ((w->how == PX_ALG_SEGMENTS || w->how == PX_ALG_LANES) && segments == 1)
 		return -1;
+	if (w->how == PX_ALG_PIECES && on->grouped)
+		return -1;
 	/* What several ranks send goes through one process where there is one gateway. */
 	if (w->how == PX_ALG_LANES && (on->ranks < 2 || on->gateways < 2))
 		return -1;
-	return w->latencies * on->latency + w->share(on->sites, terms) * bytes / on->rate +
+	return w->latencies * on->latency + w->share(on->sites, terms) * bytes / rate +
 	       w->local * bytes / LOCAL_RATE + messages * STEP;
 }
 

@@ -18,8 +18,10 @@ enum px_algorithm {
 enum px_cost_op { PX_COST_BCAST, PX_COST_REDUCE, PX_COST_ALLREDUCE, PX_COST_ALLTOALL, PX_COST_COUNT };
 
 struct px_cost_links {
-	double latency, rate;       /* s, bytes/s of the slowest link between two sites */
+	double latency, rate; /* s, bytes/s of the slowest link between two sites */
+	double uplink; /* bytes/s in each direction that all links of a site share, of the site that has least; 0 = no limit */
 	int sites, ranks, gateways; /* ranks and gateways of the sites that have fewest */
+	bool grouped;               /* what goes to several sites of a group shall cross to it once */
 };
 
 const char *px_algorithm_name(enum px_algorithm how);

@@ -1,5 +1,6 @@
 /* allgather.c: allgather(v): gather inside each site, leaders exchange the blocks of their sites, native
- * broadcast inside. Each item crosses to another site once, after one latency.
+ * broadcast inside. Each item crosses to another site once, after one latency. Where sites are grouped, leaders exchange within the group, heads the blocks of
+ * their groups, and heads give the others what has come. (Blocks that are alike fill all links alike: pieces would save nothing.)
  */
 #include <string.h>
 
@@ -7,15 +8,83 @@
 #include "coll.h"
 #include "comm.h"
 #include "datatype.h"
+#include "groups.h"
 #include "raise.h"
 
 #define INT_LIMIT 0x7fffffff /* the native calls inside a site count bytes in int */
 
-/* Blocks travel in site order; the result is wanted in rank order. */
+/* Blocks travel by site, those of a group side by side and our own group's first; the result is wanted in rank order. */
 struct spread {
 	const MPI_Count *bytes; /* [size] by rank */
 	char *by_site, *by_rank;
+	int *order;       /* [nparts] sites as they lie in by_site */
+	MPI_Count *start; /* [nparts] of a site's block in it */
+	MPI_Count *own;   /* [nparts] bytes of a site */
+	MPI_Count *group; /* [nparts] bytes of the group whose head it is */
+	MPI_Count total;
 };
+
+/* Where everything lies. */
+static bool lay_out(struct px_sched *s, const struct px_groups *g, struct spread *x)
+{
+	struct px_comm *c = px_sched_comm(s);
+	size_t n = (size_t)c->nparts;
+	int first = px_group_head(g, c->self);
+
+	x->order = px_sched_temp(s, n * sizeof *x->order);
+	x->start = px_sched_temp(s, n * sizeof *x->start);
+	x->own = px_sched_temp(s, n * sizeof *x->own);
+	x->group = px_sched_temp(s, n * sizeof *x->group);
+	if (!px_sched_ok(s))
+		return false;
+	for (int i = 0, k = 0; i < c->nparts; i++) {
+		int head = (first + i) % c->nparts;
+
+		for (int p = head; p < c->nparts && (g->any || p == head); p++) {
+			if (px_group_head(g, p) != head)
+				continue;
+			x->order[k++] = p;
+			x->start[p] = x->total;
+			for (int m = 0; m < px_part_count(c, p); m++)
+				x->own[p] += x->bytes[px_member(c, p, m)];
+			x->group[head] += x->own[p];
+			x->total += x->own[p];
+		}
+	}
+	if (x->total > INT_LIMIT)
+		px_sched_fail(
+			s, MPI_ERR_COUNT, "%lld bytes in all, which is beyond INT_MAX", (long long)x->total);
+	x->by_site = px_sched_ok(s) ? px_sched_temp(s, (size_t)x->total) : NULL;
+	return px_sched_ok(s);
+}
+
+/* Leaders: the blocks of this site to others and theirs to us. */
+static void exchange(struct px_sched *s, const struct px_groups *g, const struct spread *x)
+{
+	struct px_comm *c = px_sched_comm(s);
+	int head = px_group_head(g, c->self);
+	MPI_Count near = x->group[head];
+
+	for (int p = 0; p < c->nparts; p++)
+		if (p != c->self && px_group_head(g, p) == head) {
+			px_sched_send(s, x->by_site + x->start[c->self], x->own[c->self], MPI_BYTE,
+				px_leader(c, p));
+			px_sched_recv_all(s, x->by_site + x->start[p], x->own[p], px_leader(c, p));
+		}
+	px_sched_round(s);
+	for (int p = 0; p < c->nparts && head == c->self; p++)
+		if (p != head && px_group_head(g, p) == p) {
+			px_sched_send(s, x->by_site, near, MPI_BYTE, px_leader(c, p));
+			px_sched_recv_all(s, x->by_site + x->start[p], x->group[p], px_leader(c, p));
+		}
+	if (head != c->self)
+		px_sched_recv_all(s, x->by_site + near, x->total - near, px_leader(c, head));
+	px_sched_round(s);
+	for (int p = 0; p < c->nparts && head == c->self; p++)
+		if (p != head && px_group_head(g, p) == head)
+			px_sched_send(s, x->by_site + near, x->total - near, MPI_BYTE, px_leader(c, p));
+	px_sched_round(s);
+}
 
 static int reorder(struct px_sched *s, void *arg)
 {
@@ -31,8 +100,8 @@ static int reorder(struct px_sched *s, void *arg)
 		start[r] = at;
 		at += x->bytes[r];
 	}
-	for (int p = 0; p < c->nparts; p++) {
-		for (int i = 0; i < px_part_count(c, p); i++) {
+	for (int k = 0; k < c->nparts; k++) {
+		for (int p = x->order[k], i = 0; i < px_part_count(c, p); i++) {
 			int r = px_member(c, p, i);
 
 			memcpy(x->by_rank + start[r], from, (size_t)x->bytes[r]);
@@ -45,53 +114,34 @@ static int reorder(struct px_sched *s, void *arg)
 void px_coll_allgather(struct px_sched *s, const void *mine, const MPI_Count *bytes, void *all)
 {
 	struct px_comm *c = px_sched_comm(s);
-	MPI_Count *site =
-		px_sched_temp(s, (size_t)(c->nparts + 1) * sizeof *site); /* where each site's block starts */
+	const struct px_groups *g = px_groups_of(s);
 	int *v = px_sched_temp(s, 2 * (size_t)c->nlocal * sizeof *v);
 	struct spread *x = px_sched_temp(s, sizeof *x);
 
-	if (!site || !v || !x)
+	if (!g || !v || !x)
 		return;
-	for (int p = 0; p < c->nparts; p++) {
-		site[p + 1] = site[p];
-		for (int i = 0; i < px_part_count(c, p); i++)
-			site[p + 1] += bytes[px_member(c, p, i)];
-	}
-	if (site[c->nparts] > INT_LIMIT) {
-		px_sched_fail(s, MPI_ERR_COUNT, "%lld bytes in all, which is beyond INT_MAX",
-			(long long)site[c->nparts]);
+	*x = (struct spread){ .bytes = bytes, .by_rank = all };
+	if (!lay_out(s, g, x))
 		return;
-	}
-	*x = (struct spread){ bytes, px_sched_temp(s, (size_t)site[c->nparts]), all };
 	for (int i = 0, at = 0; i < c->nlocal; i++) {
 		v[i] = (int)bytes[px_rank_of_local(c, i)];
 		v[c->nlocal + i] = at;
 		at += v[i];
 	}
-	if (!x->by_site)
-		return;
 	px_sched_native(s, &(struct px_call){ .kind = PX_CALL_GATHERV,
 				   .s = mine,
 				   .count = bytes[c->rank],
 				   .type = MPI_BYTE,
-				   .r = x->by_site + site[c->self],
+				   .r = x->by_site + x->start[c->self],
 				   .rcounts = v,
 				   .rdispls = v + c->nlocal,
 				   .rtype = MPI_BYTE });
 	px_sched_round(s);
-	if (c->lrank == 0) {
-		for (int p = 0; p < c->nparts; p++) {
-			if (p == c->self)
-				continue;
-			px_sched_send(s, x->by_site + site[c->self], site[c->self + 1] - site[c->self],
-				MPI_BYTE, px_leader(c, p));
-			px_sched_recv_all(s, x->by_site + site[p], site[p + 1] - site[p], px_leader(c, p));
-		}
-		px_sched_round(s);
-	}
-	px_sched_native(s,
-		&(struct px_call){
-			.kind = PX_CALL_BCAST, .r = x->by_site, .count = site[c->nparts], .type = MPI_BYTE });
+	if (c->lrank == 0)
+		exchange(s, g, x);
+	px_sched_native(
+		s, &(struct px_call){
+			   .kind = PX_CALL_BCAST, .r = x->by_site, .count = x->total, .type = MPI_BYTE });
 	px_sched_round(s);
 	px_sched_call(s, reorder, x);
 	px_sched_round(s);

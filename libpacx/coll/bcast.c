@@ -1,8 +1,9 @@
-/* bcast.c: barrier and broadcast. One message between sites, native inside (PACX-MPI; flat tree of MagPIe). */
+/* bcast.c: barrier and broadcast. One message between sites, or groups of them and then sites, native inside (PACX-MPI; flat tree of MagPIe). */
 #include "bind.h"
 #include "coll.h"
 #include "comm.h"
 #include "datatype.h"
+#include "groups.h"
 #include "model.h"
 #include "raise.h"
 
@@ -27,16 +28,18 @@ int px_coll_lane(const struct px_comm *c, int part, int k)
 static void by_leaders(struct px_sched *s, void *buf, MPI_Count count, MPI_Datatype t, int root)
 {
 	struct px_comm *c = px_sched_comm(s);
-	int head = px_coll_head(c, c->self, root);
+	const struct px_groups *g = px_groups_of(s);
+	int head = px_coll_head(c, c->self, root), home = px_part_of(c, root);
 
-	if (c->rank == root) {
-		for (int p = 0; p < c->nparts; p++)
-			if (p != c->self)
-				px_sched_send(s, buf, count, t, px_leader(c, p));
-	} else if (c->rank == head) {
-		px_sched_recv(s, buf, count, t, root);
+	if (!g)
+		return;
+	if (c->rank == head && c->self != home) {
+		px_sched_recv(s, buf, count, t, px_coll_head(c, px_group_up(g, c->self, home), root));
 		px_sched_round(s);
 	}
+	for (int p = 0; p < c->nparts && c->rank == head; p++)
+		if (px_group_up(g, p, home) == c->self)
+			px_sched_send(s, buf, count, t, px_leader(c, p));
 	px_sched_native(s, &(struct px_call){ .kind = PX_CALL_BCAST,
 				   .r = buf,
 				   .count = count,
@@ -68,16 +71,40 @@ static int unpack(struct px_sched *s, void *arg)
 	return px_type_unpack(x->packed, (uint64_t)x->bytes, x->buf, x->count, x->t);
 }
 
-/* Bytes between sites, of pieces of one segment: piece k of n goes from the root to the k-th of the other sites, and (n > 1)
- * from there to the others. Returns the step when all are at this rank. */
-static int segment(struct px_sched *s, char *at, MPI_Count bytes, int root, bool pieces)
+/* The rank of a part that sends and takes what crosses: its head, or (lane >= 0) one of those that take turns. */
+static int carrier(const struct px_comm *c, int part, int root, int lane)
+{
+	return lane < 0 ? px_coll_head(c, part, root) : px_coll_lane(c, part, lane);
+}
+
+/* A segment on its way between sites, at the carrier of this one; the root's site has it after step `ready`. Returns the step when it is here. */
+static int relay(struct px_sched *s, char *at, MPI_Count bytes, int root, int lane, int ready)
 {
 	struct px_comm *c = px_sched_comm(s);
-	int home = px_part_of(c, root), n = pieces ? c->nparts - 1 : 1, done = -1;
+	const struct px_groups *g = px_groups_of(s);
+	int home = px_part_of(c, root);
+
+	if (g && c->self != home)
+		ready = px_sched_recv_all(
+			s, at, bytes, carrier(c, px_group_up(g, c->self, home), root, lane));
+	for (int p = 0; g && p < c->nparts; p++)
+		if (px_group_up(g, p, home) == c->self) {
+			px_sched_when(s, ready);
+			px_sched_send(s, at, bytes, MPI_BYTE, carrier(c, p, root, lane));
+		}
+	return ready;
+}
+
+/* Bytes between sites, of pieces of one segment: piece k of n goes from the root to the k-th of the other sites, and from there to the
+ * others. Returns the step when all are at this rank. */
+static int by_pieces(struct px_sched *s, char *at, MPI_Count bytes, int root)
+{
+	struct px_comm *c = px_sched_comm(s);
+	int home = px_part_of(c, root), n = c->nparts - 1, done = -1;
 	int mine = c->self - (c->self > home); /* the piece that is ours to pass on */
 
 	for (int p = 0; p < c->nparts; p++) {
-		int k = pieces ? p - (p > home) : 0; /* the piece that p gets from the root */
+		int k = p - (p > home); /* the piece that p gets from the root */
 		MPI_Count first = bytes * k / n, own = bytes * mine / n;
 
 		if (p == home)
@@ -87,13 +114,13 @@ static int segment(struct px_sched *s, char *at, MPI_Count bytes, int root, bool
 		} else if (p == c->self) {
 			int got = px_sched_recv_all(s, at + first, bytes * (k + 1) / n - first, root);
 			done = px_sched_join(s, done, got);
-			for (int q = 0; q < c->nparts && pieces; q++)
+			for (int q = 0; q < c->nparts; q++)
 				if (q != home && q != c->self) {
 					px_sched_when(s, got);
 					px_sched_send(s, at + own, bytes * (mine + 1) / n - own, MPI_BYTE,
 						px_leader(c, q));
 				}
-		} else if (pieces) {
+		} else {
 			done = px_sched_join(s, done,
 				px_sched_recv_all(
 					s, at + first, bytes * (k + 1) / n - first, px_leader(c, p)));
@@ -115,7 +142,7 @@ static void by_segments(struct px_sched *s, const struct packing *x, int root, b
 
 		px_sched_sub(s, k);
 		if (c->rank == head)
-			there = segment(s, at, bytes, root, pieces);
+			there = pieces ? by_pieces(s, at, bytes, root) : relay(s, at, bytes, root, -1, -1);
 		px_sched_when(s, there);
 		px_sched_native(s, &(struct px_call){ .kind = PX_CALL_BCAST,
 					   .r = at,
@@ -135,24 +162,20 @@ static void by_lanes(struct px_sched *s, const struct packing *x, int root)
 
 	for (int k = 0; k < n; k++) {
 		MPI_Count first = x->bytes * k / n, bytes = x->bytes * (k + 1) / n - first;
-		int from = px_coll_lane(c, home, k),
-		    head = c->self == home ? root : px_coll_lane(c, c->self, k), there = -1;
+		int mine = px_coll_lane(c, c->self, k), head = c->self == home ? root : mine, there = -1;
 		char *at = (char *)x->packed + first;
 
 		px_sched_sub(s, k);
 		if (c->self != home && c->rank == head)
-			there = px_sched_recv_all(s, at, bytes, from);
+			there = relay(s, at, bytes, root, k, -1);
 		px_sched_when(s, there);
 		there = px_sched_native(s, &(struct px_call){ .kind = PX_CALL_BCAST,
 						   .r = at,
 						   .count = bytes,
 						   .type = MPI_BYTE,
 						   .root = px_lrank(c, head) });
-		for (int p = 0; p < c->nparts && c->rank == from; p++)
-			if (p != home) {
-				px_sched_when(s, from == root ? -1 : there);
-				px_sched_send(s, at, bytes, MPI_BYTE, px_coll_lane(c, p, k));
-			}
+		if (c->self == home && c->rank == mine)
+			relay(s, at, bytes, root, k, mine == root ? -1 : there);
 	}
 	px_sched_sub(s, 0);
 	px_sched_round(s);
@@ -220,24 +243,46 @@ int px_Ibcast(void *buf, MPI_Count count, MPI_Datatype t, int root, struct px_co
 	return rc != MPI_SUCCESS ? rc : px_sched_start(build_bcast(buf, count, t, root, c), c, req);
 }
 
-static struct px_sched *build_barrier(struct px_comm *c)
+/* Leaders: this site's group has gathered at its head, the heads hear of each other, the others of it. */
+static void meet(struct px_sched *s, const struct px_groups *g)
 {
-	struct px_sched *s = px_sched_new(c, PX_COLL_BARRIER);
-	const struct px_call barrier = { .kind = PX_CALL_BARRIER };
+	struct px_comm *c = px_sched_comm(s);
+	int head = px_group_head(g, c->self);
 
-	if (!s)
-		return NULL;
-	px_sched_native(s, &barrier);
+	if (head != c->self) {
+		px_sched_send(s, NULL, 0, MPI_BYTE, px_leader(c, head));
+		px_sched_recv(s, NULL, 0, MPI_BYTE, px_leader(c, head));
+		px_sched_round(s);
+		return;
+	}
+	for (int p = 0; p < c->nparts; p++)
+		if (p != head && px_group_head(g, p) == head)
+			px_sched_recv(s, NULL, 0, MPI_BYTE, px_leader(c, p));
 	px_sched_round(s);
-	if (c->rank == px_leader(c, c->self)) {
-		for (int p = 0; p < c->nparts; p++) {
-			if (p == c->self)
-				continue;
+	for (int p = 0; p < c->nparts; p++)
+		if (p != head && px_group_head(g, p) == p) {
 			px_sched_send(s, NULL, 0, MPI_BYTE, px_leader(c, p));
 			px_sched_recv(s, NULL, 0, MPI_BYTE, px_leader(c, p));
 		}
-		px_sched_round(s);
-	}
+	px_sched_round(s);
+	for (int p = 0; p < c->nparts; p++)
+		if (p != head && px_group_head(g, p) == head)
+			px_sched_send(s, NULL, 0, MPI_BYTE, px_leader(c, p));
+	px_sched_round(s);
+}
+
+static struct px_sched *build_barrier(struct px_comm *c)
+{
+	struct px_sched *s = px_sched_new(c, PX_COLL_BARRIER);
+	const struct px_groups *g = s ? px_groups_of(s) : NULL;
+	const struct px_call barrier = { .kind = PX_CALL_BARRIER };
+
+	if (!g)
+		return s;
+	px_sched_native(s, &barrier);
+	px_sched_round(s);
+	if (c->rank == px_leader(c, c->self))
+		meet(s, g);
 	px_sched_native(s, &barrier); /* the leader enters when all sites have reported */
 	return s;
 }

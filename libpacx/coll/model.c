@@ -15,6 +15,7 @@
 #include "comm.h"
 #include "comm_find.h"
 #include "err.h"
+#include "groups.h"
 #include "state.h"
 #include "unlike.h"
 #include "wait.h"
@@ -23,6 +24,7 @@
 #define SITES_MAX 64    /* more are not measured, and have links as these: */
 #define LATENCY   0.005 /* s */
 #define RATE      10e6  /* bytes/s */
+#define MOST      0.7   /* of an uplink: links that have had more of it together were kept back by it */
 
 /* Operations with a choice, and what the user forces: PACX_COLL_<name>. */
 static const struct {
@@ -47,6 +49,18 @@ static struct {
 	struct link *link;         /* NULL: LATENCY, RATE */
 } model;
 
+static double uplink_of(const struct px_comm *c, int part)
+{
+	return (double)px.world->uplink[px_world_site(px.world, px_grank(c, px_leader(c, part)))];
+}
+
+/* *least becomes uplink if that is less; 0: there is none. */
+static void narrower(double *least, double uplink)
+{
+	if (uplink > 0 && (*least <= 0 || uplink < *least))
+		*least = uplink;
+}
+
 /* The slowest of the links between the sites of c, looked up once: every collective asks. */
 static struct link links_of(struct px_comm *c)
 {
@@ -55,11 +69,18 @@ static struct link links_of(struct px_comm *c)
 
 	if (c->rate > 0)
 		return (struct link){ c->latency, c->rate };
+	for (int p = 0; p < c->nparts; p++)
+		narrower(&c->uplink, uplink_of(c, p));
 	for (int p = 0; model.link && p < c->nparts; p++)
 		for (int q = 0; q < c->nparts; q++) {
 			int from = px_world_site(px.world, px_grank(c, px_leader(c, p)));
 			int to = px_world_site(px.world, px_grank(c, px_leader(c, q)));
 			struct link l = model.link[from * model.sites + to];
+			double shared = uplink_of(c, p);
+
+			narrower(&shared, uplink_of(c, q));
+			if (l.rate * (model.sites - 1) > MOST * shared && shared > l.rate)
+				l.rate = shared; /* it was measured together with the others */
 
 			if (p == q)
 				continue;
@@ -77,6 +98,7 @@ static struct link links_of(struct px_comm *c)
 enum px_algorithm px_model_pick(struct px_comm *c, enum px_coll op, MPI_Count bytes, int terms)
 {
 	struct px_cost_links on = { .sites = c->nparts, .ranks = INT_MAX, .gateways = model.gateways };
+	const struct px_groups *g;
 	struct link l;
 
 	/* Before the links are known, and where a datatype has as many bytes as its site pleases. */
@@ -88,6 +110,9 @@ enum px_algorithm px_model_pick(struct px_comm *c, enum px_coll op, MPI_Count by
 	l = links_of(c);
 	on.latency = l.latency;
 	on.rate = l.rate;
+	on.uplink = c->uplink;
+	g = px_groups_get(c);
+	on.grouped = g && g->any;
 	for (int p = 0; p < c->nparts; p++)
 		if (px_part_count(c, p) < on.ranks)
 			on.ranks = px_part_count(c, p);

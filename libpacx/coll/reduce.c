@@ -2,7 +2,8 @@
  *
  * Design. Each site makes its terms (terms.h), a head of it sends them to whoever wants the result, and those fold them in one order, the same
  * everywhere: so all ranks get the same bits, whatever way the terms took. Long vectors are cut into slices, each of which goes through
- * the steps by itself; the ranks of a site may be their heads in turn. Where bandwidth rules, each of n sites folds one n-th of a slice and gives the result to the others:
+ * the steps by itself; the ranks of a site may be their heads in turn. Where sites are in groups, the terms of a group are gathered at one head of it, and an
+ * allreduce's result is given out from there. Where bandwidth rules, each of n sites folds one n-th of a slice and gives the result to the others:
  * two latencies, but 2/n of the bytes on a link.
  */
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "coll.h"
 #include "comm.h"
 #include "datatype.h"
+#include "groups.h"
 #include "model.h"
 #include "native.h"
 #include "raise.h"
@@ -126,16 +128,16 @@ static bool begin(struct px_sched *s, struct reduction *d, const void *in, void 
 	return px_sched_ok(s);
 }
 
-/* This site's terms, elements from `first` on, for other sites. */
+/* Our share of the terms, elements from `first` on, for other sites, after step `ready`. */
 static struct px_bundle bundle(struct px_sched *s, const struct reduction *d, const struct slice *l,
-	MPI_Count first, MPI_Count count)
+	const struct px_shares *shares, int share, MPI_Count first, MPI_Count count, int ready)
 {
 	struct px_range *r = px_sched_temp(s, sizeof *r);
 
 	if (!r)
 		return (struct px_bundle){ .ready = -1 };
 	*r = (struct px_range){ first, count };
-	return px_terms_bundle(s, d->x, l->part, r, 1, d->t, l->ready);
+	return px_terms_bundle(s, shares, share, l->part, r, 1, d->t, ready);
 }
 
 /* Returns the step when it has left. */
@@ -145,27 +147,88 @@ static int give(struct px_sched *s, const struct reduction *d, struct px_bundle 
 	return px_sched_send(s, b.buf, b.count, d->t, to);
 }
 
+/* The part that has the terms of a group: that of the root in its own, else the head. */
+static int collector(const struct px_comm *c, const struct px_groups *g, int group, int root)
+{
+	int home = root < 0 ? group : px_part_of(c, root);
+
+	return px_group_head(g, home) == group ? home : group;
+}
+
+/* At a collector: the terms of its group's sites, and what can be done with them alone. Returns the last step. */
+static int gathered(struct px_sched *s, const struct reduction *d, struct slice *l, const struct px_groups *g)
+{
+	struct px_comm *c = px_sched_comm(s);
+	int group = px_group_head(g, c->self), ready = l->ready, sites = 1;
+
+	for (int q = 0; q < c->nparts && px_sched_ok(s); q++)
+		if (q != c->self && px_group_head(g, q) == group) {
+			ready = px_sched_join(s, ready,
+				px_terms_take(
+					s, &d->x->site, q, l->part, l->count, d->t, head_of(c, d, l, q)));
+			sites++;
+		}
+	return sites > 1 && px_sched_ok(s)
+		       ? px_terms_fold_inside(s, d->x, group, l->part, l->count, d->t, d->op, ready)
+		       : ready;
+}
+
+/* Not at a collector: our terms to it, and the result from it if it is wanted here. Returns the last step. */
+static int through(struct px_sched *s, const struct reduction *d, struct slice *l, int to)
+{
+	int self = px_sched_comm(s)->self;
+	int done = give(s, d, bundle(s, d, l, &d->x->site, self, 0, l->count, l->ready), to);
+
+	if (!l->out)
+		return done;
+	px_sched_when(s, l->ready);
+	return px_sched_join(s, done, px_sched_recv(s, l->out, l->count, d->t, to));
+}
+
+/* At a collector, after step `done`: the result to the other sites of the group. Returns the last step. */
+static int given_out(
+	struct px_sched *s, const struct reduction *d, struct slice *l, const struct px_groups *g, int done)
+{
+	struct px_comm *c = px_sched_comm(s);
+	int last = done;
+
+	for (int q = 0; q < c->nparts && px_sched_ok(s); q++)
+		if (q != c->self && px_group_head(g, q) == px_group_head(g, c->self)) {
+			px_sched_when(s, done);
+			last = px_sched_join(
+				s, last, px_sched_send(s, l->out, l->count, d->t, head_of(c, d, l, q)));
+		}
+	return last;
+}
+
 /* All terms to whoever wants the result, who folds them. Returns the last step. */
 static int whole(struct px_sched *s, const struct reduction *d, struct slice *l)
 {
 	struct px_comm *c = px_sched_comm(s);
+	const struct px_groups *g = px_groups_of(s);
 	struct px_bundle b = { .ready = -1 };
-	int done = l->ready;
+	int group = px_group_head(g, c->self), at = collector(c, g, group, d->root), done;
 
+	if (at != c->self)
+		return through(s, d, l, head_of(c, d, l, at));
+	done = gathered(s, d, l, g);
 	if (c->rank != d->root)
-		b = bundle(s, d, l, 0, l->count);
+		b = bundle(s, d, l, &d->x->group, group, 0, l->count, done);
 	for (int q = 0; q < c->nparts && px_sched_ok(s); q++) {
-		int peer = head_of(c, d, l, q);
+		int peer = head_of(c, d, l, collector(c, g, q, d->root));
 
-		if (q == c->self)
+		if (q == group || px_group_head(g, q) != q)
 			continue;
 		if (d->root < 0 || peer == d->root)
 			done = px_sched_join(s, done, give(s, d, b, peer));
 		if (l->out)
-			done = px_sched_join(s, done, px_terms_take(s, d->x, l->part, l->count, d->t, peer));
+			done = px_sched_join(
+				s, done, px_terms_take(s, &d->x->group, q, l->part, l->count, d->t, peer));
 	}
-	return l->out && px_sched_ok(s) ? px_terms_fold(s, d->x, l->part, l->out, l->count, d->t, d->op, done)
-					: done;
+	if (!l->out || !px_sched_ok(s))
+		return done;
+	done = px_terms_fold(s, d->x, true, l->part, l->out, l->count, d->t, d->op, done);
+	return d->root < 0 ? given_out(s, d, l, g, done) : done;
 }
 
 static MPI_Count piece_start(const struct px_comm *c, const struct slice *l, int piece)
@@ -191,13 +254,16 @@ static int by_pieces(struct px_sched *s, const struct reduction *d, struct slice
 
 		if (q == c->self)
 			continue;
-		done = px_sched_join(
-			s, done, give(s, d, bundle(s, d, l, at, piece_start(c, l, q + 1) - at), peer));
-		ready = px_sched_join(s, ready, px_terms_take(s, d->x, part, count, d->t, peer));
+		done = px_sched_join(s, done,
+			give(s, d,
+				bundle(s, d, l, &d->x->site, c->self, at, piece_start(c, l, q + 1) - at,
+					l->ready),
+				peer));
+		ready = px_sched_join(s, ready, px_terms_take(s, &d->x->site, q, part, count, d->t, peer));
 	}
 	if (!px_sched_ok(s))
 		return -1;
-	folded = px_terms_fold(s, d->x, part, mine, count, d->t, d->op, ready);
+	folded = px_terms_fold(s, d->x, false, part, mine, count, d->t, d->op, ready);
 	done = px_sched_join(s, done, folded);
 	for (int q = 0; q < c->nparts; q++) {
 		int peer = head_of(c, d, l, q);

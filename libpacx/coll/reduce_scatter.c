@@ -77,21 +77,22 @@ static int leader(struct px_sched *s, const struct blocks *b, const struct px_te
 
 	*mine = px_sched_temp_typed(s, own, t);
 	for (int p = 0; p < c->nparts && px_sched_ok(s); p++) {
-		struct px_bundle m = px_terms_bundle(
-			s, x, part, b->range + b->first[p], b->first[p + 1] - b->first[p], t, ready);
+		struct px_bundle m = px_terms_bundle(s, &x->site, c->self, part, b->range + b->first[p],
+			b->first[p + 1] - b->first[p], t, ready);
 
 		if (p == c->self) {
-			for (int k = x->first[p]; k < x->first[p + 1]; k++)
-				kept[x->of[k]] = (char *)m.buf +
-						 (k - x->first[p]) * own * (MPI_Aint)px_type_get(t)->extent;
+			for (int k = x->site.first[p]; k < x->site.first[p + 1]; k++)
+				kept[x->site.of[k]] =
+					(char *)m.buf +
+					(k - x->site.first[p]) * own * (MPI_Aint)px_type_get(t)->extent;
 			there = px_sched_join(s, there, m.ready);
 			continue;
 		}
 		px_sched_when(s, m.ready);
 		px_sched_send(s, m.buf, m.count, t, px_leader(c, p));
-		there = px_sched_join(s, there, px_terms_take(s, x, kept, own, t, px_leader(c, p)));
+		there = px_sched_join(s, there, px_terms_take(s, &x->site, p, kept, own, t, px_leader(c, p)));
 	}
-	return px_sched_ok(s) ? px_terms_fold(s, x, kept, *mine, own, t, op, there) : -1;
+	return px_sched_ok(s) ? px_terms_fold(s, x, false, kept, *mine, own, t, op, there) : -1;
 }
 
 static void reduce_scatter(

@@ -115,10 +115,11 @@ static int make_terms(struct px_sched *s, void *arg)
 {
 	const struct px_comm *c = px_sched_comm(s);
 	struct walk *w = arg;
-	const int *of = w->x->of + w->x->first[c->self];
+	const int *of = w->x->site.of + w->x->site.first[c->self];
 	int rc = MPI_SUCCESS;
 
-	for (int k = 0; k < w->x->first[c->self + 1] - w->x->first[c->self] && rc == MPI_SUCCESS; k++)
+	for (int k = 0; k < w->x->site.first[c->self + 1] - w->x->site.first[c->self] && rc == MPI_SUCCESS;
+		k++)
 		rc = value(s, w, w->x->term[of[k]].lo, w->x->term[of[k]].n, 0, term_at(w, k));
 	return rc;
 }
@@ -128,7 +129,8 @@ static int before_site(const struct px_comm *c, const struct px_terms *x, int p,
 {
 	int last = px_member(c, q, px_part_count(c, q) - 1), n = 0;
 
-	while (x->first[p] + n < x->first[p + 1] && x->term[x->of[x->first[p] + n]].lo < last)
+	while (x->site.first[p] + n < x->site.first[p + 1] &&
+		x->term[x->site.of[x->site.first[p] + n]].lo < last)
 		n++;
 	return n;
 }
@@ -150,7 +152,7 @@ static int exchange(struct px_sched *s, struct walk *w, int ready)
 			px_sched_send(s, w->terms, out * w->count, w->t, px_leader(c, q));
 		}
 		for (int k = 0; all && k < in; k++)
-			w->part[x->of[x->first[q] + k]] =
+			w->part[x->site.of[x->site.first[q] + k]] =
 				all + k * w->count * (MPI_Aint)px_type_get(w->t)->extent;
 		if (all) {
 			px_sched_after(s, PX_AT_ONCE, -1);
@@ -188,7 +190,7 @@ static struct walk *walk_new(struct px_sched *s, MPI_Count count, MPI_Datatype t
 	w->part = px_sched_temp(s, (size_t)x->n * sizeof *w->part);
 	w->own = px_sched_temp(s, (size_t)c->nlocal * sizeof *w->own);
 	w->result = px_sched_temp(s, (size_t)c->nlocal * sizeof *w->result);
-	w->terms = px_sched_temp_typed(s, (x->first[c->self + 1] - x->first[c->self]) * count, t);
+	w->terms = px_sched_temp_typed(s, (x->site.first[c->self + 1] - x->site.first[c->self]) * count, t);
 	return px_sched_ok(s) ? w : NULL;
 }
 

@@ -7,6 +7,7 @@
 #include "coll.h"
 #include "comm.h"
 #include "datatype.h"
+#include "groups.h"
 #include "model.h"
 #include "native.h"
 
@@ -39,28 +40,70 @@ static int tree(const struct px_comm *c, struct px_terms *x, int *folds, int lo,
 	left = tree(c, x, folds, lo, half);
 	right = tree(c, x, folds, lo + half, n - half);
 	if (x->fold)
-		x->fold[*folds] = (struct px_fold){ left, right };
+		x->fold[*folds] = (struct px_fold){ left, right, -1 };
 	++*folds;
 	return right;
 }
 
-/* Which site has which. */
-static void sort_by_site(const struct px_comm *c, struct px_terms *x)
+/* One term of each site: those of neighbours that are of one group first, the last one with the one before it, and so on; then the rest. */
+static int chain(const struct px_comm *c, const struct px_groups *g, struct px_terms *x)
 {
-	for (int p = 0, k = 0; p < c->nparts; p++) {
-		for (int i = 0; i < x->n; i++)
-			if ((x->by_site ? i : px_part_of(c, x->term[i].lo)) == p)
-				x->of[k++] = i;
-		x->first[p + 1] = k;
-		if (k - x->first[p] > x->most)
-			x->most = k - x->first[p];
+	int folds = 0, last = -1;
+
+	for (int p = 0; p < c->nparts; p++) {
+		if (p + 1 < c->nparts && px_group_head(g, p) == px_group_head(g, p + 1))
+			continue;
+		for (int q = p - 1; q > last; q--)
+			x->fold[folds++] = (struct px_fold){ q, p, -1 };
+		last = p;
+	}
+	for (int p = c->nparts - 2; p >= 0; p--)
+		if (px_group_head(g, p) != px_group_head(g, p + 1))
+			x->fold[folds++] = (struct px_fold){ p, c->nparts - 1, -1 };
+	return folds;
+}
+
+/* owner[i]: whose term i is, -1 = nobody's; n owners. */
+static void share(struct px_shares *s, const int *owner, int terms, int n)
+{
+	for (int p = 0, k = 0; p < n; p++) {
+		for (int i = 0; i < terms; i++)
+			if (owner[i] == p)
+				s->of[k++] = i;
+		s->first[p + 1] = k;
 	}
 }
 
-static struct px_terms *terms_new(const struct px_comm *c, bool by_site)
+/* Which site, and which group, has which; owner: room for all terms. */
+static void share_out(const struct px_comm *c, const struct px_groups *g, struct px_terms *x, int *owner)
+{
+	for (int i = 0; i < x->n; i++)
+		owner[i] = x->by_site ? i : px_part_of(c, x->term[i].lo);
+	share(&x->site, owner, x->n, c->nparts);
+	for (int i = 0; i < x->n; i++)
+		owner[i] = px_group_head(g, owner[i]);
+	/* owner[i] is now that of the value that is in place i. */
+	for (int k = 0; k < x->n - 1; k++) {
+		struct px_fold *f = &x->fold[k];
+
+		f->inside = owner[f->a] == owner[f->b] ? owner[f->b] : -1;
+		owner[f->b] = f->inside;
+	}
+	for (int i = 0; i < x->n; i++)
+		owner[i] = px_group_head(g, x->by_site ? i : px_part_of(c, x->term[i].lo));
+	for (int k = 0; k < x->n - 1; k++)
+		if (x->fold[k].inside >= 0)
+			owner[x->fold[k].a] = -1;
+	share(&x->group, owner, x->n, c->nparts);
+	for (int p = 0; p < c->nparts; p++)
+		if (x->group.first[p + 1] - x->group.first[p] > x->most)
+			x->most = x->group.first[p + 1] - x->group.first[p];
+}
+
+static struct px_terms *terms_new(const struct px_comm *c, const struct px_groups *g, bool by_site)
 {
 	struct px_terms count = { .by_site = by_site }, *x;
-	int folds = 0;
+	int folds = 0, *owner;
 	size_t n;
 
 	if (by_site)
@@ -68,31 +111,38 @@ static struct px_terms *terms_new(const struct px_comm *c, bool by_site)
 	else
 		tree(c, &count, &folds, 0, c->size);
 	n = (size_t)count.n;
-	x = calloc(1, sizeof *x + n * (sizeof *x->term + sizeof *x->fold + sizeof *x->of) +
-			      (size_t)(c->nparts + 1) * sizeof *x->first);
-	if (!x)
+	x = calloc(1, sizeof *x + n * (sizeof *x->term + sizeof *x->fold + 2 * sizeof(int)) +
+			      2 * (size_t)(c->nparts + 1) * sizeof(int));
+	owner = malloc(n * sizeof *owner);
+	if (!x || !owner) {
+		free(x);
+		free(owner);
 		return NULL;
+	}
 	x->by_site = by_site;
 	x->term = (struct px_term *)(x + 1);
 	x->fold = (struct px_fold *)(x->term + n);
-	x->of = (int *)(x->fold + n);
-	x->first = x->of + n;
+	x->site.of = (int *)(x->fold + n);
+	x->site.first = x->site.of + n;
+	x->group.of = x->site.first + c->nparts + 1;
+	x->group.first = x->group.of + n;
 	folds = 0;
-	if (!by_site)
-		tree(c, x, &folds, 0, c->size);
+	if (by_site)
+		x->n = chain(c, g, x) + 1;
 	else
-		for (x->n = c->nparts; folds < x->n - 1; folds++)
-			x->fold[folds] = (struct px_fold){ x->n - 2 - folds, x->n - 1 };
-	sort_by_site(c, x);
+		tree(c, x, &folds, 0, c->size);
+	share_out(c, g, x, owner);
+	free(owner);
 	return x;
 }
 
 static const struct px_terms *terms_get(struct px_sched *s, bool by_site)
 {
 	struct px_comm *c = px_sched_comm(s);
+	const struct px_groups *g = px_groups_of(s);
 
-	if (!c->terms[by_site])
-		c->terms[by_site] = terms_new(c, by_site);
+	if (g && !c->terms[by_site])
+		c->terms[by_site] = terms_new(c, g, by_site);
 	if (!c->terms[by_site])
 		px_sched_fail(s, MPI_ERR_NO_MEM, "out of memory");
 	return c->terms[by_site];
@@ -173,8 +223,8 @@ static int by_tree(struct px_sched *s, const struct px_terms *x, struct apply *w
 	const void *in = what->in, *mine = NULL;
 	int done = -1;
 
-	for (int k = x->first[c->self]; k < x->first[c->self + 1]; k++) {
-		struct px_term m = x->term[x->of[k]];
+	for (int k = x->site.first[c->self]; k < x->site.first[c->self + 1]; k++) {
+		struct px_term m = x->term[x->site.of[k]];
 
 		if (c->rank >= m.lo && c->rank < m.lo + m.n)
 			mine = climb(s, what, m.lo, m.n, &done);
@@ -186,8 +236,8 @@ static int by_tree(struct px_sched *s, const struct px_terms *x, struct apply *w
 		}
 		return done;
 	}
-	for (int k = x->first[c->self]; k < x->first[c->self + 1] && px_sched_ok(s); k++) {
-		int i = x->of[k], r = x->term[i].lo, got;
+	for (int k = x->site.first[c->self]; k < x->site.first[c->self + 1] && px_sched_ok(s); k++) {
+		int i = x->site.of[k], r = x->term[i].lo, got;
 
 		if (r == head && mine != in) {
 			part[i] = what->inout;
@@ -245,8 +295,8 @@ static int by_head(struct px_sched *s, const struct px_terms *x, struct apply *w
 	if (c->rank != head)
 		return px_sched_send(s, what->in, what->count, what->t, head);
 	what->copy = true;
-	for (int k = x->first[c->self]; k < x->first[c->self + 1]; k++) {
-		struct px_term m = x->term[x->of[k]];
+	for (int k = x->site.first[c->self]; k < x->site.first[c->self + 1]; k++) {
+		struct px_term m = x->term[x->site.of[k]];
 		struct halves *h = px_sched_temp(s, sizeof *h);
 		int there = -1;
 
@@ -262,7 +312,7 @@ static int by_head(struct px_sched *s, const struct px_terms *x, struct apply *w
 		}
 		if (!px_sched_ok(s))
 			break;
-		part[x->of[k]] = h->v[m.n - 1];
+		part[x->site.of[k]] = h->v[m.n - 1];
 		px_sched_when(s, there);
 		done = px_sched_join(s, done, px_sched_call(s, combine_all, h));
 	}
@@ -312,12 +362,11 @@ static int pack(struct px_sched *s, void *arg)
 	return rc;
 }
 
-struct px_bundle px_terms_bundle(struct px_sched *s, const struct px_terms *x, void **part,
+struct px_bundle px_terms_bundle(struct px_sched *s, const struct px_shares *x, int share, void **part,
 	const struct px_range *range, int n, MPI_Datatype t, int after)
 {
-	const struct px_comm *c = px_sched_comm(s);
-	const int *of = x->of + x->first[c->self];
-	int terms = x->first[c->self + 1] - x->first[c->self];
+	const int *of = x->of + x->first[share];
+	int terms = x->first[share + 1] - x->first[share];
 	MPI_Aint extent = (MPI_Aint)px_type_get(t)->extent;
 	struct px_bundle b = { .ready = after };
 	MPI_Count each = 0;
@@ -342,25 +391,39 @@ struct px_bundle px_terms_bundle(struct px_sched *s, const struct px_terms *x, v
 	return b;
 }
 
-int px_terms_take(
-	struct px_sched *s, const struct px_terms *x, void **part, MPI_Count count, MPI_Datatype t, int from)
+int px_terms_take(struct px_sched *s, const struct px_shares *x, int share, void **part, MPI_Count count,
+	MPI_Datatype t, int from)
 {
-	int p = px_part_of(px_sched_comm(s), from), terms = x->first[p + 1] - x->first[p];
+	int terms = x->first[share + 1] - x->first[share];
 	char *all = px_sched_temp_typed(s, terms * count, t);
 
 	for (int k = 0; all && k < terms; k++)
-		part[x->of[x->first[p] + k]] = all + k * count * (MPI_Aint)px_type_get(t)->extent;
+		part[x->of[x->first[share] + k]] = all + k * count * (MPI_Aint)px_type_get(t)->extent;
 	return all ? px_sched_recv(s, all, terms * count, t, from) : -1;
 }
 
 struct folding {
 	const struct px_terms *x;
+	bool (*mine)(const struct px_fold *k, int group); /* which folds */
+	int group;
 	void **part;
-	void *out;
+	void *out; /* of the result; NULL: it stays in part[] */
 	MPI_Count count;
 	MPI_Datatype t;
 	MPI_Op op;
 };
+
+static bool any_fold(const struct px_fold *k, int group)
+{
+	(void)k;
+	(void)group;
+	return true;
+}
+
+static bool fold_of(const struct px_fold *k, int group)
+{
+	return k->inside == group;
+}
 
 static int fold(struct px_sched *s, void *arg)
 {
@@ -369,21 +432,34 @@ static int fold(struct px_sched *s, void *arg)
 
 	(void)s;
 	for (int i = 0; i < f->x->n - 1 && rc == MPI_SUCCESS; i++) {
-		struct px_fold k = f->x->fold[i];
+		const struct px_fold *k = &f->x->fold[i];
 
-		rc = px_coll_apply(f->part[k.a], f->part[k.b], f->count, f->t, f->op);
+		if (f->mine(k, f->group))
+			rc = px_coll_apply(f->part[k->a], f->part[k->b], f->count, f->t, f->op);
 	}
-	return rc == MPI_SUCCESS ? px_copy(f->part[f->x->n - 1], f->out, f->count, f->t) : rc;
+	return rc == MPI_SUCCESS && f->out ? px_copy(f->part[f->x->n - 1], f->out, f->count, f->t) : rc;
 }
 
-int px_terms_fold(struct px_sched *s, const struct px_terms *x, void **part, void *out, MPI_Count count,
-	MPI_Datatype t, MPI_Op op, int after)
+static int add_folding(struct px_sched *s, const struct folding *what, int after)
 {
 	struct folding *f = px_sched_temp(s, sizeof *f);
 
 	if (!f)
 		return -1;
-	*f = (struct folding){ x, part, out, count, t, op };
+	*f = *what;
 	px_sched_when(s, after);
 	return px_sched_call(s, fold, f);
+}
+
+int px_terms_fold(struct px_sched *s, const struct px_terms *x, bool rest, void **part, void *out,
+	MPI_Count count, MPI_Datatype t, MPI_Op op, int after)
+{
+	return add_folding(
+		s, &(struct folding){ x, rest ? fold_of : any_fold, -1, part, out, count, t, op }, after);
+}
+
+int px_terms_fold_inside(struct px_sched *s, const struct px_terms *x, int group, void **part,
+	MPI_Count count, MPI_Datatype t, MPI_Op op, int after)
+{
+	return add_folding(s, &(struct folding){ x, fold_of, group, part, NULL, count, t, op }, after);
 }

@@ -10,6 +10,8 @@
  * ranks and sites interleave.
  * Where grouping makes no difference, or the user says that it shall make none (associative), each site has one term, by the vendor's
  * own reduction.
+ * Where sites are in groups (groups.h), the head of a group has the terms of its sites and does first what can be done with them alone; what is left
+ * crosses to other groups.
  */
 #ifndef PX_TERMS_H
 #define PX_TERMS_H
@@ -21,17 +23,24 @@ struct px_term {
 };
 
 struct px_fold {
-	int a, b; /* term b = term a op term b */
+	int a, b;   /* term b = term a op term b */
+	int inside; /* both are of this group (its head); -1: of several */
+};
+
+/* Who has which terms: [first[p]] to [first[p + 1] - 1] of `of` are those of p. */
+struct px_shares {
+	int *of, *first;
 };
 
 /* Made once for a communicator, which owns it: one block on the heap. */
 struct px_terms {
 	int n;
-	bool by_site;         /* term p is that of site p */
-	int most;             /* of the site that has most */
-	struct px_term *term; /* [n], unless by_site */
-	struct px_fold *fold; /* [n - 1], in this order; the result is term n - 1 */
-	int *of, *first;      /* those of site p: of[first[p]] to of[first[p + 1] - 1] */
+	bool by_site;           /* term p is that of site p */
+	int most;               /* of the group that has most left */
+	struct px_term *term;   /* [n], unless by_site */
+	struct px_fold *fold;   /* [n - 1], in this order; the result is term n - 1 */
+	struct px_shares site;  /* of each site */
+	struct px_shares group; /* of each group, by its head: those that are left when its folds are done */
 };
 
 /* px_terms_of: those of an operation. NULL: s has failed. */
@@ -63,16 +72,19 @@ struct px_bundle {
 	int ready; /* the step after which it may be sent */
 };
 
-/* px_terms_bundle: of the n ranges, after step `after`. The ranges must live as long as s. */
-struct px_bundle px_terms_bundle(struct px_sched *s, const struct px_terms *x, void **part,
+/* px_terms_bundle: our share of them (of x), the n ranges, after step `after`. The ranges must live as long as s. */
+struct px_bundle px_terms_bundle(struct px_sched *s, const struct px_shares *x, int share, void **part,
 	const struct px_range *range, int n, MPI_Datatype t, int after);
 
-/* px_terms_take: receive the bundle, of count elements each, of the site of rank `from`, to part[]. Returns its step. */
-int px_terms_take(
-	struct px_sched *s, const struct px_terms *x, void **part, MPI_Count count, MPI_Datatype t, int from);
+/* px_terms_take: receive such a bundle, of count elements each, to part[]. Returns its step. */
+int px_terms_take(struct px_sched *s, const struct px_shares *x, int share, void **part, MPI_Count count,
+	MPI_Datatype t, int from);
 
-/* px_terms_fold: after step `after`, fold part[] and put the result to out. Returns its step. */
-int px_terms_fold(struct px_sched *s, const struct px_terms *x, void **part, void *out, MPI_Count count,
-	MPI_Datatype t, MPI_Op op, int after);
+/* px_terms_fold: after step `after`, do all folds and put the result to out; rest: those inside groups are done. Returns its step.
+ * px_terms_fold_inside: only those of a group. */
+int px_terms_fold(struct px_sched *s, const struct px_terms *x, bool rest, void **part, void *out,
+	MPI_Count count, MPI_Datatype t, MPI_Op op, int after);
+int px_terms_fold_inside(struct px_sched *s, const struct px_terms *x, int group, void **part,
+	MPI_Count count, MPI_Datatype t, MPI_Op op, int after);
 
 #endif

@@ -28,6 +28,7 @@ void px_comm_release(struct px_comm *c)
 	free(c->topo);
 	free(c->terms[0]);
 	free(c->terms[1]);
+	free(c->groups);
 	free(c);
 }
 

@@ -18,6 +18,7 @@
 struct px_topo;
 struct px_inter;
 struct px_terms;
+struct px_groups;
 
 struct px_comm {
 	MPI_Comm native; /* the members at this site */
@@ -31,11 +32,13 @@ struct px_comm {
 	int nparts, self;       /* sites with members, in site order; index of ours */
 	bool associative;       /* pacx_set_associative */
 	double accuracy;        /* pacx_set_accuracy: 0 = exact */
-	double latency,
-		rate; /* s, bytes/s of the slowest links between its sites; rate 0 = not looked up yet (coll/model.c) */
-	bool blocked; /* px_ranks.blocked */
+	double latency, rate,
+		uplink; /* s, bytes/s of the slowest links between its sites and of what those of a site share (0 = no limit); rate 0 = not
+				 looked up yet (coll/model.c) */
+	bool blocked;   /* px_ranks.blocked */
 	struct px_terms *terms
 		[2]; /* the order of reductions (coll/terms.h), two forms, each one block on the heap; NULL = not needed yet */
+	struct px_groups *groups; /* of sites (coll/groups.h), one block on the heap; NULL = not needed yet */
 	struct px_match p2p, coll;
 	struct px_match parts; /* partitioned messages, of ctx | 3; from the first of them on (parted) */
 	bool parted;

@@ -1,10 +1,12 @@
 /* world.c: see world.h and PROTOCOL.md, section 8.
  *
  *   0 protocol (2)  2 nsites (2)  4 self (2)  6 files (2)  8 nranks (4)  12 per site: length (2), hello
+ *   and, unless it says nothing, per site: group (2), uplink (8)
  */
 #include "world.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +15,7 @@
 #include "frame.h"
 
 #define FIXED 12
+#define SHAPE 10 /* of a site, behind the hellos */
 
 struct px_world *px_world_new(int nsites, int self, const struct px_hello *hellos)
 {
@@ -27,11 +30,14 @@ struct px_world *px_world_new(int nsites, int self, const struct px_hello *hello
 	w->self = self;
 	w->site = malloc((size_t)nsites * sizeof *w->site);
 	w->base = malloc(((size_t)nsites + 1) * sizeof *w->base);
-	if (!w->site || !w->base)
+	w->group = malloc((size_t)nsites * sizeof *w->group);
+	w->uplink = calloc((size_t)nsites, sizeof *w->uplink);
+	if (!w->site || !w->base || !w->group || !w->uplink)
 		goto fail;
 	memcpy(w->site, hellos, (size_t)nsites * sizeof *w->site);
 	w->base[0] = 0;
 	for (int i = 0; i < nsites; i++) {
+		w->group[i] = i;
 		if (hellos[i].nranks > (uint32_t)(INT_MAX - w->base[i]))
 			goto fail;
 		w->base[i + 1] = w->base[i] + (int)hellos[i].nranks;
@@ -49,6 +55,8 @@ void px_world_free(struct px_world *w)
 		return;
 	free(w->base);
 	free(w->site);
+	free(w->group);
+	free(w->uplink);
 	free(w);
 }
 
@@ -68,6 +76,35 @@ int px_world_site(const struct px_world *w, int grank)
 			high = mid - 1;
 	}
 	return low;
+}
+
+static bool has_shape(const struct px_world *w)
+{
+	bool has = false;
+
+	for (int i = 0; i < w->nsites; i++)
+		has = has || w->group[i] != i || w->uplink[i] != 0;
+	return has;
+}
+
+static void shape_put(const struct px_world *w, uint8_t *out)
+{
+	for (int i = 0; i < w->nsites; i++, out += SHAPE) {
+		px_put16(out, (uint16_t)w->group[i]);
+		px_put64(out + 2, w->uplink[i]);
+	}
+}
+
+/* What is behind the hellos; false: it is not as it must be. */
+static bool shape_get(struct px_world *w, const uint8_t *in)
+{
+	for (int i = 0; i < w->nsites; i++, in += SHAPE) {
+		w->group[i] = px_get16(in);
+		w->uplink[i] = px_get64(in + 2);
+		if (w->group[i] > i || w->group[w->group[i]] != w->group[i])
+			return false;
+	}
+	return has_shape(w);
 }
 
 long px_world_put(const struct px_world *w, uint8_t *out, size_t cap)
@@ -94,6 +131,15 @@ long px_world_put(const struct px_world *w, uint8_t *out, size_t cap)
 		at += 2 + (size_t)n;
 		if (at > PX_CONTROL_MAX)
 			return PX_EINVAL;
+	}
+	if (has_shape(w)) {
+		size_t n = SHAPE * (size_t)w->nsites;
+
+		if (at + n > PX_CONTROL_MAX || (out && cap - at < n))
+			return PX_EINVAL;
+		if (out)
+			shape_put(w, out + at);
+		at += n;
 	}
 	if (out) {
 		px_put16(out, PX_PROTOCOL_VERSION);
@@ -160,14 +206,16 @@ int px_world_get(const uint8_t *in, size_t len, struct px_world **w)
 	rc = PX_EPROTO;
 	/* Summed here as well: px_world_new cannot say whether memory was short or the ranks too many. */
 	sum = ranks_of_all(hellos, nsites);
-	if (at != len || sum > INT_MAX || sum != px_get32(in + 8))
+	if ((at != len && len - at != SHAPE * (size_t)nsites) || sum > INT_MAX || sum != px_get32(in + 8))
 		goto out;
 	got = px_world_new(nsites, self, hellos);
-	rc = got ? 0 : PX_ENOMEM;
-	if (got) {
-		got->files = px_get16(in + 6);
-		*w = got;
+	rc = !got ? PX_ENOMEM : at != len && !shape_get(got, in + at) ? PX_EPROTO : 0;
+	if (rc < 0) {
+		px_world_free(got);
+		goto out;
 	}
+	got->files = px_get16(in + 6);
+	*w = got;
 out:
 	free(hellos);
 	return rc;

@@ -18,9 +18,11 @@ struct px_world {
 	int files;             /* where MPI_File_open finds files: enum px_world_files, or that plus a site */
 	struct px_hello *site; /* [nsites] */
 	int *base;             /* [nsites + 1]: first global rank of a site; base[nsites] = nranks */
+	int *group;            /* [nsites]: the first site of its group; itself where it is in none */
+	uint64_t *uplink;      /* [nsites]: bytes/s in each direction that its links share, 0 = not known */
 };
 
-/* px_world_new: from hellos in site order (copied). NULL when out of memory or nranks overflows. */
+/* px_world_new: from hellos in site order (copied), without groups and uplinks. NULL when out of memory or nranks overflows. */
 struct px_world *px_world_new(int nsites, int self, const struct px_hello *hellos);
 void px_world_free(struct px_world *w);
 /* px_world_site: site of a global rank; -1 when out of range. */

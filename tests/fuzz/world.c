@@ -20,6 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)
 	for (int i = 0; i < w->nsites; i++) {
 		MUST(px_world_site(w, w->base[i]) == i);
 		MUST(px_world_site(w, w->base[i + 1] - 1) == i);
+		MUST(w->group[i] <= i && w->group[w->group[i]] == w->group[i]);
 	}
 	n = px_world_put(w, NULL, 0);
 	MUST(n > 0 && (size_t)n <= len);

@@ -295,8 +295,9 @@ TEST(plan_reads_back_as_the_same_job)
 		"  - {name: \"10\", ranks: 2, host: \"fe80::1%eth0\", port: 7, start: \"ssh x {app}\"}\n"
 		"  - {name: c, ranks: 2, gateways: [{host: n1, port: 7}, {host: n2, port: 8, bind: "
 		"'[::1]:9'}],\n"
-		"     buffer: 1234567.5kB, key: \"/tmp/\\u2028k\\U0001F600\u00e9y '\\\"\"}\n"
-		"  - {name: d, ranks: 1, listen: no}\n"
+		"     group: x, uplink: 100Mbit/s, buffer: 1234567.5kB, key: "
+		"\"/tmp/\\u2028k\\U0001F600\u00e9y '\\\"\"}\n"
+		"  - {name: d, ranks: 1, listen: no, group: x}\n"
 		"links:\n"
 		"  - {between: [c, d], relay: none, proxy: none, predict: auto, streams: auto, dial: d, "
 		"emulate: {rate: "
@@ -335,6 +336,10 @@ TEST(plan_reads_back_as_the_same_job)
 	CHECK_STR(again->sites[2].gateways[1].bind_host, "::1");
 	CHECK_INT(again->sites[2].gateways[1].bind_port, 9);
 	CHECK_UINT(again->sites[2].buffer, 1234567500);
+	CHECK_INT((long)again->sites[2].uplink, 12500000);
+	CHECK(!again->sites[0].group && again->sites[3].uplink == 0);
+	for (int i = 0; i < 4; i++)
+		CHECK_INT(pxd_hosts_group(again, i), i == 3 ? 2 : i);
 	CHECK_STR(again->sites[2].key, "/tmp/\u2028k\U0001F600\u00e9y '\"");
 	CHECK_STR(again->sites[2].key, h->sites[2].key);
 	CHECK(!again->sites[3].listen && again->sites[3].port == 0 && again->sites[0].listen);

@@ -160,6 +160,11 @@ static const struct {
 		"F:2:33: found '1MiB', expected a size from 16MiB to 1024GiB (kB, MB, GB, KiB, MiB, GiB)" },
 	{ "sites:\n  - {name: a, ranks: 1, buffer: 64}\n",
 		"F:2:33: found '64', expected a size from 16MiB to 1024GiB (kB, MB, GB, KiB, MiB, GiB)" },
+	{ "sites:\n  - {name: a, ranks: 1, group: far away}\n",
+		"F:2:32: found 'far away', expected a name of 1 to 64 letters, digits, '.', '_' and '-'" },
+	{ "sites:\n  - {name: a, ranks: 1, uplink: 100}\n",
+		"F:2:33: found '100', expected a rate from 1B/s such as 1MB/s, 64KiB/s or 10Mbit/s, or "
+		"unlimited" },
 	{ "sites:\n  - {name: a, ranks: 1, key: }\n", "F:2:30: found nothing, expected the path of a file" },
 	{ "sites:\n  - {name: a, ranks: 1, env: {PACX_KEY: x}}\n",
 		"F:2:31: found 'PACX_KEY', expected a variable that pacxrun does not set itself" },

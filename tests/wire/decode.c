@@ -119,6 +119,8 @@ static void show_world(const uint8_t *in, size_t len)
 	for (int i = 0; i < w->nsites; i++) {
 		printf(" ; ");
 		print_hello(&w->site[i]);
+		if (w->group[i] != i || w->uplink[i])
+			printf(" group=%d uplink=%llu", w->group[i], (unsigned long long)w->uplink[i]);
 	}
 	printf("\n");
 	px_world_free(w);

@@ -165,9 +165,12 @@ def world(data):
         need(h["site"] == i and h["nsites"] == nsites)
         hellos.append(h)
         at += 2 + n
-    need(at == len(data))
+    need(len(data) - at in (0, 10 * nsites))
     need(sum(h["nranks"] for h in hellos) == nranks <= RANK_MAX)
-    return self_, nranks, files, hellos
+    shape = list(struct.iter_unpack("<HQ", data[at:])) or [(i, 0) for i in range(nsites)]
+    need(all(g <= i and shape[g][0] == g for i, (g, _) in enumerate(shape)))
+    need(at == len(data) or any(g != i or up for i, (g, up) in enumerate(shape)))
+    return self_, nranks, files, hellos, shape
 
 
 def show_frame(f):
@@ -185,9 +188,10 @@ def show_hello(h):
 
 
 def show_world(w):
-    self_, nranks, files, hellos = w
+    self_, nranks, files, hellos, shape = w
     head = f"nsites={len(hellos)} self={self_} nranks={nranks} files={files}"
-    return " ; ".join([head] + [show_hello(h) for h in hellos])
+    shapes = [f" group={g} uplink={up}" if g != i or up else "" for i, (g, up) in enumerate(shape)]
+    return " ; ".join([head] + [show_hello(h) + s for h, s in zip(hellos, shapes)])
 
 
 def stream(data):
