@@ -5,7 +5,8 @@
  * pair of negative tags; each MPI_Pready then sends the number of its partition with the first and the partition with the
  * second tag, whether the receiver has started or not: both come in the order sent, so the receiver knows where the next partition
  * goes before it posts the receive for it. The two sides may divide the data differently; where a partition of the sender's does
- * not consist of whole elements of the receiver's, and those are not contiguous, the data is unpacked when all has come.
+ * not consist of whole elements of the receiver's, and those are not contiguous, the data is unpacked when all has come. Between
+ * machines that store data in different ways partitions have to be whole elements of the receiver's, which its receives convert.
  *
  *   notice   0 channel (4)  4 partitions (4)  8 bytes of each (8); little endian
  */
@@ -26,6 +27,7 @@
 #include "raise.h"
 #include "request.h"
 #include "talk.h"
+#include "typemap.h"
 #include "unlike.h"
 
 #define NOTICE_BYTES 16
@@ -44,14 +46,14 @@ struct parts {
 	int here; /* partitions at this end */
 	uint32_t channel;
 	int n;               /* partitions of the sender; -1: the notice has not come */
-	uint64_t bytes;      /* of each of them */
+	uint64_t bytes;      /* of each of them, as stored here */
 	struct piece *piece; /* [n] */
 	int begun, done;
 	/* Receiver. */
 	struct px_req notice;
 	uint8_t told[NOTICE_BYTES];
 	char *packed; /* all data until it is complete, or NULL */
-	bool head_posted;
+	bool head_posted, converts;
 };
 
 static int tag_of(const struct parts *p, bool data)
@@ -126,6 +128,29 @@ static bool send_look(struct px_req *r)
 	return r->done;
 }
 
+/* Partitions of a machine that stores them in another way: how long they are here. */
+static void convert(struct px_req *r)
+{
+	const struct px_repr *from = px_unlike(px_grank(r->c, r->peer)), *here = px_unlike_here();
+	const struct px_sig *s = from ? px_signature_get(r->type) : NULL;
+	struct parts *p = r->job;
+	uint64_t bytes = p->bytes, one = s ? px_sig_size(s, here) : 0;
+
+	if (!s || px_sig_same(s, from, here))
+		return;
+	p->converts = true;
+	p->bytes = px_sig_length(s, from, here, bytes);
+	if (one == 0 || p->bytes % one != 0 || px_sig_length(s, here, from, p->bytes) != bytes) {
+		r->error = MPI_ERR_TYPE;
+		r->why = px_text(
+			"partitions of rank %d, which stores data in another way, are not whole elements "
+			"of the receive",
+			r->peer);
+		p->bytes = 0;
+		p->n = 0;
+	}
+}
+
 /* The notice has come: what it says must be what this end has room for. */
 static void noticed(struct px_req *r)
 {
@@ -136,7 +161,8 @@ static void noticed(struct px_req *r)
 	p->channel = px_get32(p->told);
 	p->n = (int)px_get32(p->told + 4);
 	p->bytes = px_get64(p->told + 8);
-	p->piece = calloc((size_t)p->n, sizeof *p->piece);
+	convert(r);
+	p->piece = calloc((size_t)p->n + 1, sizeof *p->piece);
 	if (!t->contig && t->size > 0 && p->bytes % (uint64_t)t->size != 0)
 		p->packed = malloc(p->bytes * (uint64_t)p->n);
 	if (!p->piece || (!p->packed && !t->contig && t->size > 0 && p->bytes % (uint64_t)t->size != 0))
@@ -160,7 +186,7 @@ static void data_post(struct px_req *r, struct piece *k, uint32_t i)
 
 	if (p->packed) {
 		post(r->c, &k->data, p->packed + at, (MPI_Count)p->bytes, MPI_BYTE, r->peer, tag_of(p, true));
-	} else if (t->contig) {
+	} else if (t->contig && !p->converts) {
 		post(r->c, &k->data, buf + at, (MPI_Count)p->bytes, MPI_BYTE, r->peer, tag_of(p, true));
 	} else {
 		MPI_Count before = t->size > 0 ? (MPI_Count)(at / (uint64_t)t->size) : 0;
@@ -252,9 +278,8 @@ static int make(const void *buf, int partitions, MPI_Count count, MPI_Datatype t
 		return px_raise(c, MPI_ERR_ARG, "%d partitions", partitions);
 	if (!px_type_get(t))
 		return px_raise_type(c);
-	if (px_unlike_any)
-		return px_unsupported(c, px_function,
-			"between machines that store data differently partitions are not converted");
+	if (px_unlike_any && !px_signature_get(t))
+		return px_raise_type(c);
 	if (context(c) != MPI_SUCCESS || !(r = px_req_new(c)))
 		return px_raise_memory(c);
 	p = calloc(1, sizeof *p);

@@ -1,6 +1,7 @@
 /*
  * partition.c - partitioned communication: every pair of ranks, partitions made ready in all three ways and any order, several
- * rounds, two sides that divide the data differently, elements with gaps, partitions that arrive before others are ready.
+ * rounds, two sides that divide the data differently, elements with gaps, partitions that arrive before others are ready. In longs, which
+ * not all machines store alike.
  */
 #include <sched.h>
 
@@ -17,10 +18,10 @@ static int everybody_has(void)
 
 #if MPI_VERSION >= 4
 
-#define N      240 /* ints from each rank to each other one */
+#define N      240 /* longs from each rank to each other one */
 #define ROUNDS 3
 
-static int value(int src, int dst, int round, int i)
+static long value(int src, int dst, int round, int i)
 {
 	return (src * 64 + dst) * 100000 + round * 1000 + i;
 }
@@ -49,21 +50,22 @@ static void ready(MPI_Request req, int parts, int way)
 	free(list);
 }
 
-/* All pairs at once; the sender divides into `sparts`, the receiver into `rparts`; gap: the receiver's ints lie apart. */
+/* All pairs at once; the sender divides into `sparts`, the receiver into `rparts`; gap: the receiver's lie apart. */
 static void pairs(int sparts, int rparts, int gap)
 {
-	int n = chk_size, *out = chk_alloc((size_t)n * N * sizeof *out), flag;
-	int *in = chk_alloc((size_t)n * N * 2 * sizeof *in);
+	int n = chk_size, flag;
+	long *out = chk_alloc((size_t)n * N * sizeof *out);
+	long *in = chk_alloc((size_t)n * N * 2 * sizeof *in);
 	MPI_Request *req = chk_alloc(2 * (size_t)n * sizeof *req);
 	MPI_Status *st = chk_alloc(2 * (size_t)n * sizeof *st);
 	MPI_Datatype apart;
 
-	MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &apart);
+	MPI_Type_create_resized(MPI_LONG, 0, 2 * sizeof(long), &apart);
 	MPI_Type_commit(&apart);
 	for (int r = 0; r < n; r++) {
-		MPI_Precv_init(in + (size_t)r * N * 2, rparts, N / rparts, gap ? apart : MPI_INT, r, 7,
+		MPI_Precv_init(in + (size_t)r * N * 2, rparts, N / rparts, gap ? apart : MPI_LONG, r, 7,
 			MPI_COMM_WORLD, MPI_INFO_NULL, &req[r]);
-		MPI_Psend_init(out + (size_t)r * N, sparts, N / sparts, MPI_INT, r, 7, MPI_COMM_WORLD,
+		MPI_Psend_init(out + (size_t)r * N, sparts, N / sparts, MPI_LONG, r, 7, MPI_COMM_WORLD,
 			MPI_INFO_NULL, &req[n + r]);
 	}
 	MPI_Type_free(&apart);

@@ -1,6 +1,6 @@
 /*
  * typed.c - every named datatype and random nested derived ones between all pairs of ranks, by value: what is sent as a number arrives
- * as this number, whatever the machines.  Values are such that every machine's type holds them.
+ * as this number, whatever the machines.  Values are such that every machine's type holds them.  Argument: how many random types (24).
  */
 #include "typed.h"
 
@@ -242,14 +242,17 @@ static void replaced(void)
 
 int main(int argc, char **argv)
 {
+	unsigned types;
+
 	chk_begin(&argc, &argv, "typed", 2);
+	types = (unsigned)chk_arg(argc, argv, 1, 24);
 	basics();
 	named(1);
 	named(300);
 	named(9000);
-	for (unsigned seed = 1; seed <= 24; seed++)
+	for (unsigned seed = 1; seed <= types; seed++)
 		derived(seed, 1 + (int)(seed % 3), seed % 4 == 0 ? 3000 : seed % 2 ? 1 : 40);
-	for (unsigned seed = 101; seed <= 124; seed++)
+	for (unsigned seed = 10001; seed <= 10000 + types; seed++)
 		prefix(seed, (int)(seed % 4));
 	partial();
 	replaced();

@@ -357,7 +357,7 @@ static void make(struct made *m, int depth, int plain)
 	struct made *x = malloc(2 * sizeof *x), *y = x + 1;
 	int kind = depth == 0 ? 0
 		   : plain    ? counted[pick(6)]
-			      : 1 + pick(9),
+			      : 1 + pick(11),
 	    lens[3] = { 2, 1, 1 }, displs[3] = { 3, 0, 6 };
 	MPI_Aint ex, at[3];
 
@@ -423,6 +423,18 @@ static void make(struct made *m, int depth, int plain)
 	case 9:
 		make_grid(m, x, ex);
 		m->odd = 1;
+		break;
+	case 10:
+	case 11: /* at bytes */
+		for (int i = 0; i < 3; i++) {
+			at[i] = displs[i] * (ex + 16);
+			lens[i] = kind == 10 ? lens[i] : 1;
+			copy_places(m, x, lens[i], at[i], ex);
+		}
+		if (kind == 10)
+			MPI_Type_create_hindexed(3, lens, at, x->type, &m->type);
+		else
+			MPI_Type_create_hindexed_block(3, 1, at, x->type, &m->type);
 		break;
 	default: {
 		MPI_Datatype types[2], loose;

@@ -4,17 +4,21 @@
 usage: tests/unlike/check.py [--build DIR] [--only WORLD] [PROGRAM...]
 
 A world is "FLAVOUR:RANKS+...", of openmpi, mpich, i386, s390x, arm64; PROGRAM/carried runs with the files at the first site, misfit:WAY has
-to fail with a word that names the value that does not fit. The foreign trees are made by tree.sh in DIR/unlike, and PACX is built
-for them there; what cannot be had is skipped. Programs are those of tests/mpi, and of this folder.
+to fail with a word that names the value that does not fit, and every world has to say at its start what differs and what that costs. The foreign
+trees are made by tree.sh in DIR/unlike, and PACX is built for them there; what cannot be had is skipped. Programs are those of tests/mpi, and
+of this folder. A world of one foreign machine alone has no MPI: "vectors", the golden vectors through its decoder, "doctor", pacxctl of this
+machine asks pacxctl of that one, and the unit tests.
 """
 import argparse
 import glob
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, f"{ROOT}/tests/mpi")
@@ -28,8 +32,17 @@ MANY = ["values", "typed", "f_typed", "external", "coupled", "collectives", "ico
         "flow", "pending", "threads", "truncate", "refused"]
 MISFITS = [f"misfit:{way}" for way in ("blocking", "nonblocking", "persistent", "any_source", "waitall", "matched", "bcast", "ibcast", "gather", "allgather",
                                        "alltoall", "allreduce", "put", "accumulate", "get")]
+# Decoded, converted, compressed and kept on a machine as on any other. (Not those that start programs of their own: qemu does not.)
+UNITS = [f"{n}_test" for n in ("auto_codec", "base", "codec", "convert", "crowd", "history", "hostfile", "hostfile_words", "key", "lossy", "map", "outq",
+                               "predict", "proof", "ranks", "recording", "records", "tls_handshake", "wire")]
+ALONE = ["vectors", "doctor"] + UNITS
+# What a native site says of a foreign one.
+SAID = {"i386": ["long has 32 bits, not 64: values beyond 2^31 are errors there", "MPI_Aint has 32 bits", "long double takes 12 bytes, not 16"],
+        "s390x": ["bytes are in big-endian order: receivers reverse all numbers but bytes", "long double is IEEE's 128 bits, not x87's 80 bits: rounded"],
+        "arm64": ["long double is IEEE's 128 bits, not x87's 80 bits: rounded to the nearest value"]}
 NAMED = re.compile(r"rank \d+: .*rank \d+ \(site \w+\).* element \d+ is 1099511627776, which does not fit into the long of this site, of 4 bytes")
-RUNS = [("openmpi:2+mpich:2", ["coupled"]),
+RUNS = [(arch, ALONE) for arch in FOREIGN] + [
+        ("openmpi:2+mpich:2", ["coupled"]),
         ("openmpi:2+i386:2", MANY + MISFITS),
         ("i386:2+mpich:2", ["values", "typed", "f_typed", "external", "collectives", "rma_typed"]),
         ("openmpi:1+i386:2+mpich:2", ["typed", "collectives", "icollectives", "neighbor", "rma_typed", "files_rep/carried"]),
@@ -54,7 +67,7 @@ class Foreign:
         self.pacx = f"{self.tree}/pacx-{arch}"
         self.why = None
 
-    def make(self):
+    def make(self, alone):
         made = sh([f"{ROOT}/tests/unlike/tree.sh", self.tree, self.arch])
         if made.returncode == 77:
             self.why = made.stdout.strip().splitlines()[-1]
@@ -65,6 +78,8 @@ class Foreign:
         for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
             env.pop(name, None)
         parts = ["lib/libpacx-mpich.so", "lib/pacx/pacxd-mpich", "bin/pacxd"]
+        if alone:
+            parts += ["bin/pacxctl", "tests/decode"] + [f"tests/{u}" for u in UNITS]
         made = sh(["make", "-j2", "-C", ROOT, f"B={self.pacx}", "VENDORS=mpich", "CC=gcc", "SAN=", "OPT=-O2 -Wno-psabi"]
                   + [f"{self.pacx}/{p}" for p in parts], env=env)
         if made.returncode:
@@ -121,9 +136,54 @@ def hostfile(build, world, name, argument, carried, foreign):
     return text
 
 
+def alone(build, f, name, deadline):
+    """What machine f does without MPI: (good, text, seconds)."""
+    start = time.monotonic()
+    if name == "doctor":
+        return doctor(build, f, deadline)
+    command = ["tests/wire/check_vectors.py", f"{f.bin}/run", f"{f.pacx}/tests/decode"] if name == "vectors" else [f"{f.bin}/run", f"{f.pacx}/tests/{name}"]
+    try:
+        done = sh(command, cwd=ROOT, stdin=subprocess.DEVNULL, timeout=deadline)
+    except subprocess.TimeoutExpired as e:
+        return False, f"not finished after {deadline} s\n{e.stdout}", deadline
+    return done.returncode == 0, f"exit status {done.returncode}\n{done.stdout}", time.monotonic() - start
+
+
+def doctor(build, f, deadline):
+    """pacxctl of this machine tests the way to pacxctl answer on machine f, which has to say what differs there."""
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="pacx-unlike-") as tmp, socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        hosts = f"{tmp}/hosts.yml"
+        with open(hosts, "w", encoding="utf-8") as out:
+            out.write("job: j\nsites: [{name: here, ranks: 1, listen: no}, "
+                      f"{{name: there, ranks: 1, host: 127.0.0.1, port: {held.getsockname()[1]}}}]\n")
+        held.close()
+        with subprocess.Popen([f"{f.bin}/run", f"{f.pacx}/bin/pacxctl", "answer", "-f", hosts, "--site", "there", "--for", "2m"],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as answer:
+            line = answer.stdout.readline()
+            while line and "listens on" not in line:
+                line = answer.stdout.readline()
+            done = sh([f"{build}/bin/pacxctl", "doctor", "-f", hosts, "--site", "here"], stdin=subprocess.DEVNULL, timeout=deadline)
+            answer.terminate()
+            rest = answer.communicate()[0]
+    good = done.returncode == 0 and f"stored unlike here: at site there {SAID[f.arch][0]}" in done.stdout and all(w in done.stdout for w in SAID[f.arch])
+    return good, f"exit status {done.returncode}\n{done.stdout}{rest}", time.monotonic() - start
+
+
+def unsaid(world, foreign, text):
+    """What the start of a world should have said of its sites, and has not."""
+    sites = [s.split(":")[0] for s in world.split("+")]
+    lines = [next((l for l in text.splitlines() if f"site {s}{i} stores data unlike site {sites[0]}0: there " in l), "")
+             for i, s in enumerate(sites)]
+    return [w for s, l in zip(sites, lines) if s in foreign and sites[0] not in foreign for w in SAID[s] if w not in l]
+
+
 def run(build, world, name, foreign, deadline):
     name, _, carried = name.partition("/")
     name, _, argument = name.partition(":")
+    if world in foreign:
+        return alone(build, foreign[world], name, deadline)
     for site in world.split("+"):
         if site.split(":")[0] not in foreign:
             native(build, site.split(":")[0], name)
@@ -134,6 +194,9 @@ def run(build, world, name, foreign, deadline):
         good, text, seconds = matrix.verdict_of(command, None, deadline, name in matrix.SAYS or name in LOUD)
     if argument:
         good = bool(NAMED.search(text)) and "exit status 0" not in text
+    lacking = unsaid(world, foreign, text)
+    if good and lacking:
+        return False, text + "\nnot said at the start: " + "; ".join(lacking), seconds
     return good, text, seconds
 
 
@@ -150,7 +213,7 @@ def main():
     machines = {s.split(":")[0] for w, _ in runs for s in w.split("+")}
     foreign = {a: Foreign(build, a) for a in FOREIGN if a in machines}
     for f in foreign.values():
-        f.make()
+        f.make(any(w == f.arch for w, _ in runs))
     print(f"1..{len(runs)}", flush=True)
     failed = 0
     for world, name in runs:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """check_vectors.py: golden vectors against both decoders, then random changes of them against each other.
 
-usage: check_vectors.py C-DECODER      (build/tests/decode)
+usage: check_vectors.py C-DECODER      (build/tests/decode; or what runs that of another machine, and it)
 
 A vector file in vectors/ holds lines "kind K", "hex DIGITS" (repeated, joined; blanks ignored) and "expect RESULT"; lines
 with # are comments. RESULT is what decode.py prints. Vectors are golden: a change of the code must not change them.
@@ -34,7 +34,7 @@ def load(path):
 
 def run_c(program, cases):
     text = "".join(f"{kind} {data.hex()}\n" for kind, data in cases)
-    done = subprocess.run([program], input=text, capture_output=True, text=True, check=False)
+    done = subprocess.run(program, input=text, capture_output=True, text=True, check=False)
     lines = done.stdout.splitlines()
     if done.returncode != 0 or len(lines) != len(cases):
         print(f"  {program}: exit status {done.returncode}, {len(lines)} results for {len(cases)} inputs\n"
@@ -65,7 +65,7 @@ def change(rng, data):
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2:
         raise SystemExit(__doc__)
     names = sorted(n for n in os.listdir(os.path.join(HERE, "vectors")) if n.endswith(".vec"))
     vectors = [load(os.path.join(HERE, "vectors", n)) for n in names]
@@ -77,7 +77,7 @@ def main():
         failed += not good
         print(f"{'ok' if good else 'not ok'} {name}")
 
-    in_c = run_c(sys.argv[1], [v[:2] for v in vectors])
+    in_c = run_c(sys.argv[1:], [v[:2] for v in vectors])
     for name, (kind, data, expect), c in zip(names, vectors, in_c):
         for who, got in (("python", decode.decode(kind, data)), ("c", c)):
             if got != expect:
@@ -90,7 +90,7 @@ def main():
         kind, data, _ = vectors[len(cases) % len(vectors)]
         cases.append((kind, change(rng, data)))
     differences = 0
-    for (kind, data), c in zip(cases, run_c(sys.argv[1], cases)):
+    for (kind, data), c in zip(cases, run_c(sys.argv[1:], cases)):
         python = decode.decode(kind, data)
         word = python.split()[0] if kind != "stream" else python.split()[-1]
         seen[word] = seen.get(word, 0) + 1
