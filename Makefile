@@ -4,7 +4,7 @@
 #   make check           build and run every test that fits CI's time
 #   make check-long      the long forms: big messages, all ScaLAPACK tests, Global Arrays and coarrays, 100,000 messages per vendor pair
 #   make check-mpis      the MPI test programs in worlds of Debian 12, 13 and unstable: private roots are made and built in (root, debootstrap)
-#   make check-unlike    MPI programs on worlds with a 32-bit and a big-endian site (qemu), made from Debian's packages in build/unlike
+#   make check-unlike    what runs on i386, s390x and aarch64 alone and MPI programs on worlds with such sites (qemu), made from Debian's packages in build/unlike
 #   make bench           figures of the relay, each next to a reference measured in the same run
 #   make bench-link      figures of links, loopback and emulated wide area (root); PART=3 or 1,2: some of them (tests/bench/link.py)
 #   make bench-wan       collective operations over an emulated wide area: ours, flat jobs and the limit (root); PART=2x8,4x4 (tests/bench/wan.py)
@@ -268,7 +268,7 @@ mpi-tests: $(MPI_TESTS)
 ROOTS = build/roots
 check-mpis: check-build
 	@tests/run -t 14400 "tests/mpi/roots.py --roots $(ROOTS) --build $(B)"
-# Sites of 32 bits and of the other byte order, made from Debian's packages under $(B)/unlike (scripts/setup unlike installs the tools).
+# Sites of 32 bits, of the other byte order, of another long double, made from Debian's packages under $(B)/unlike (scripts/setup unlike installs the tools).
 check-unlike: all
 	@tests/run "@3600 tests/unlike/check.py --build $(B)"
 check-long: check-build

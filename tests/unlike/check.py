@@ -3,14 +3,15 @@
 
 usage: tests/unlike/check.py [--build DIR] [--only WORLD] [PROGRAM...]
 
-A world is "FLAVOUR:RANKS+...", of openmpi, mpich, i386, s390x, arm64; PROGRAM/carried runs with the files at the first site, misfit:WAY has
-to fail with a word that names the value that does not fit, and every world has to say at its start what differs and what that costs. The foreign
+A world is "FLAVOUR:RANKS+...", of openmpi, mpich, i386, s390x, arm64, arm64ompi (with Open MPI; the others have MPICH); PROGRAM/carried runs with the files at the first site, PROGRAM/predicted with
+links that predict and compress, misfit:WAY has to fail with a word that names the value that does not fit, and every world has to say at its start what differs and what that costs. The foreign
 trees are made by tree.sh in DIR/unlike, and PACX is built for them there; what cannot be had is skipped. Programs are those of tests/mpi, and
 of this folder. A world of one foreign machine alone has no MPI: "vectors", the golden vectors through its decoder, "doctor", pacxctl of this
 machine asks pacxctl of that one, and the unit tests.
 """
 import argparse
 import glob
+import json
 import os
 import re
 import shutil
@@ -24,10 +25,14 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, f"{ROOT}/tests/mpi")
 import matrix  # noqa: E402
 
-FOREIGN = ("i386", "s390x", "arm64")
+# Flavour: machine, and its MPI.
+FOREIGN = {"i386": ("i386", "mpich"), "s390x": ("s390x", "mpich"), "arm64": ("arm64", "mpich"), "arm64ompi": ("arm64", "openmpi")}
+# Ranks under qemu: no cross-memory attach, and no memory shared with the launcher, whose locks are of other sizes.
+OMPI = ("env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PMIX_MCA_gds=hash OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,vader "
+        "OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_mpi_yield_when_idle=1 mpirun.openmpi --oversubscribe --bind-to none")
 LOUD = {"values", "external"}  # in which PACX names what does not fit
 # Everything that goes between sites by value: the i386 site runs as fast as any, so it gets all; under qemu there are few.
-MANY = ["values", "typed", "f_typed", "external", "coupled", "collectives", "icollectives", "neighbor", "p2p_any", "p2p_modes", "p2p_order", "probe", "sendrecv",
+MANY = ["values", "typed", "typed_coll", "smooth/predicted", "f_typed", "external", "coupled", "collectives", "icollectives", "neighbor", "p2p_any", "p2p_modes", "p2p_order", "probe", "sendrecv",
         "requests", "cancel", "comms", "rma_typed", "rma_cas", "files_rep", "groups", "topo", "attrs", "lifetimes", "middle", "bigcount",
         "flow", "pending", "threads", "truncate", "refused"]
 MISFITS = [f"misfit:{way}" for way in ("blocking", "nonblocking", "persistent", "any_source", "waitall", "matched", "bcast", "ibcast", "gather", "allgather",
@@ -41,17 +46,19 @@ SAID = {"i386": ["long has 32 bits, not 64: values beyond 2^31 are errors there"
         "s390x": ["bytes are in big-endian order: receivers reverse all numbers but bytes", "long double is IEEE's 128 bits, not x87's 80 bits: rounded"],
         "arm64": ["long double is IEEE's 128 bits, not x87's 80 bits: rounded to the nearest value"]}
 NAMED = re.compile(r"rank \d+: .*rank \d+ \(site \w+\).* element \d+ is 1099511627776, which does not fit into the long of this site, of 4 bytes")
-RUNS = [(arch, ALONE) for arch in FOREIGN] + [
+SAID["arm64ompi"] = SAID["arm64"]
+RUNS = [(arch, ALONE) for arch in ("i386", "s390x", "arm64")] + [
         ("openmpi:2+mpich:2", ["coupled"]),
         ("openmpi:2+i386:2", MANY + MISFITS),
-        ("i386:2+mpich:2", ["values", "typed", "f_typed", "external", "collectives", "rma_typed"]),
-        ("openmpi:1+i386:2+mpich:2", ["typed", "collectives", "icollectives", "neighbor", "rma_typed", "files_rep/carried"]),
-        ("openmpi:2+s390x:2", ["values", "typed", "f_typed", "external", "coupled", "rma_typed", "rma_sync", "files_rep", "files_rep/carried"]),
-        ("s390x:2+mpich:2", ["typed", "collectives", "coupled"]),
-        ("openmpi:2+arm64:2", ["values", "typed", "f_typed", "external", "coupled", "collectives", "rma_typed", "rma_cas", "files_rep", "files_rep/carried"]),
+        ("i386:2+mpich:2", ["values", "typed", "typed_coll", "f_typed", "external", "collectives", "rma_typed", "partition"]),
+        ("openmpi:1+i386:2+mpich:2", ["typed", "typed_coll", "collectives", "icollectives", "neighbor", "rma_typed", "files_rep/carried"]),
+        ("openmpi:2+s390x:2", ["values", "typed", "typed_coll", "smooth/predicted", "f_typed", "external", "coupled", "collectives", "rma_typed", "rma_sync", "files_rep", "files_rep/carried"]),
+        ("s390x:2+mpich:2", ["typed", "typed_coll", "partition", "collectives", "coupled"]),
+        ("openmpi:2+arm64:2", ["values", "typed", "typed_coll", "smooth/predicted", "f_typed", "external", "coupled", "collectives", "rma_typed", "rma_cas", "files_rep", "files_rep/carried"]),
         ("mpich:2+arm64:2", ["typed", "collectives", "coupled"]),
-        ("i386:2+s390x:2", ["values", "typed", "rma_typed"]),
-        ("openmpi:1+mpich:1+i386:1+s390x:1", ["typed", "f_typed", "external", "coupled", "collectives", "neighbor", "rma_typed", "files_rep"])]
+        ("mpich:2+arm64ompi:2", ["values", "typed", "typed_coll", "f_typed", "coupled", "collectives", "rma_typed"]),
+        ("i386:2+s390x:2", ["values", "typed", "typed_coll", "rma_typed"]),
+        ("openmpi:1+mpich:1+i386:1+s390x:1", ["values", "typed", "typed_coll", "f_typed", "external", "coupled", "collectives", "neighbor", "rma_typed", "files_rep"])]
 
 
 def sh(command, **more):
@@ -61,7 +68,9 @@ def sh(command, **more):
 class Foreign:
     """A machine unlike this one: its tree, PACX for it, test programs for it."""
 
-    def __init__(self, build, arch):
+    def __init__(self, build, flavour):
+        self.flavour = flavour
+        arch, self.mpi = FOREIGN[flavour]
         self.tree, self.arch = f"{build}/unlike", arch
         self.bin = f"{self.tree}/bin-{arch}"
         self.pacx = f"{self.tree}/pacx-{arch}"
@@ -77,24 +86,26 @@ class Foreign:
         env = dict(os.environ, PATH=f"{self.bin}:{os.environ['PATH']}")
         for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
             env.pop(name, None)
-        parts = ["lib/libpacx-mpich.so", "lib/pacx/pacxd-mpich", "bin/pacxd"]
+        vendors = "mpich openmpi" if self.arch == "arm64" else "mpich"
+        parts = [f"lib/libpacx-{self.mpi}.so", f"lib/pacx/pacxd-{self.mpi}", f"lib/pacx/{self.mpi}.mpi", "bin/pacxd"]
         if alone:
             parts += ["bin/pacxctl", "tests/decode"] + [f"tests/{u}" for u in UNITS]
-        made = sh(["make", "-j2", "-C", ROOT, f"B={self.pacx}", "VENDORS=mpich", "CC=gcc", "SAN=", "OPT=-O2 -Wno-psabi"]
+        made = sh(["make", "-j2", "-C", ROOT, f"B={self.pacx}", f"VENDORS={vendors}", "CC=gcc", "SAN=", "OPT=-O2 -Wno-psabi"]
                   + [f"{self.pacx}/{p}" for p in parts], env=env)
         if made.returncode:
             raise SystemExit(f"PACX for {self.arch}:\n{made.stdout}")
 
     def program(self, source):
-        exe = f"{self.tree}/tests-{self.arch}/{os.path.basename(source).split('.')[0]}"
+        exe = f"{self.tree}/tests-{self.flavour}/{os.path.basename(source).split('.')[0]}"
         if stale(exe, source):
             os.makedirs(os.path.dirname(exe), exist_ok=True)
-            compile_mpi(f"{self.bin}/", "mpich", source, exe)
+            compile_mpi(f"{self.bin}/", self.mpi, source, exe)
         return exe
 
     def start(self, exe):
         run = f"{self.bin}/run"
-        return f"mpirun.mpich -np {{ranks}} {run} env {{env}} {exe} : -np {{daemons}} {run} {{pacxd}}"
+        mpirun = "mpirun.mpich" if self.mpi == "mpich" else OMPI
+        return f"{mpirun} -np {{ranks}} {run} env {{env}} {exe} : -np {{daemons}} {run} {{pacxd}}"
 
 
 def stale(exe, source):
@@ -124,11 +135,12 @@ def native(build, flavour, name):
     return exe
 
 
-def hostfile(build, world, name, argument, carried, foreign):
-    text = "deadlines: {start: 120s}\n" + (f"files: {world.split(':')[0]}0\n" if carried else "") + "sites:\n"
+def hostfile(world, name, argument, how, foreign):
+    text = "deadlines: {start: 120s}\n" + (f"files: {world.split(':')[0]}0\n" if how == "carried" else "")
+    text += ("links: [{default: , compress: zstd, predict: always}]\n" if how == "predicted" else "") + "sites:\n"
     for i, site in enumerate(world.split("+")):
         flavour, ranks = site.split(":")
-        text += f"  - {{name: {flavour}{i}, host: 127.0.0.1, port: 0, ranks: {ranks}, mpi: {'mpich' if flavour in foreign else flavour}"
+        text += f"  - {{name: {flavour}{i}, host: 127.0.0.1, port: 0, ranks: {ranks}, mpi: {foreign[flavour].mpi if flavour in foreign else flavour}"
         if flavour in foreign:
             f = foreign[flavour]
             text += f", prefix: '{f.pacx}', start: '{f.start(f'{f.program(source_of(name))} {argument}')}'"
@@ -167,7 +179,7 @@ def doctor(build, f, deadline):
             done = sh([f"{build}/bin/pacxctl", "doctor", "-f", hosts, "--site", "here"], stdin=subprocess.DEVNULL, timeout=deadline)
             answer.terminate()
             rest = answer.communicate()[0]
-    good = done.returncode == 0 and f"stored unlike here: at site there {SAID[f.arch][0]}" in done.stdout and all(w in done.stdout for w in SAID[f.arch])
+    good = done.returncode == 0 and f"stored unlike here: at site there {SAID[f.flavour][0]}" in done.stdout and all(w in done.stdout for w in SAID[f.flavour])
     return good, f"exit status {done.returncode}\n{done.stdout}{rest}", time.monotonic() - start
 
 
@@ -180,7 +192,7 @@ def unsaid(world, foreign, text):
 
 
 def run(build, world, name, foreign, deadline):
-    name, _, carried = name.partition("/")
+    name, _, how = name.partition("/")
     name, _, argument = name.partition(":")
     if world in foreign:
         return alone(build, foreign[world], name, deadline)
@@ -189,9 +201,13 @@ def run(build, world, name, foreign, deadline):
             native(build, site.split(":")[0], name)
     with tempfile.TemporaryDirectory(prefix="pacx-unlike-") as tmp:
         with open(f"{tmp}/hosts.yml", "w", encoding="utf-8") as f:
-            f.write(hostfile(build, world, name, argument, carried, foreign))
-        command = [f"{build}/bin/pacxrun", "-f", f"{tmp}/hosts.yml", "--", f"{build}/unlike/tests-{{mpi}}/{name}", *argument.split()]
+            f.write(hostfile(world, name, argument, how, foreign))
+        command = [f"{build}/bin/pacxrun", "-f", f"{tmp}/hosts.yml", "--stats", f"{tmp}/stats", "--", f"{build}/unlike/tests-{{mpi}}/{name}", *argument.split()]
         good, text, seconds = matrix.verdict_of(command, None, deadline, name in matrix.SAYS or name in LOUD)
+        if good and how == "predicted":
+            with open(f"{tmp}/stats", encoding="utf-8") as f:
+                kinds = [set(link["predicted"]) for link in json.load(f)["links"]]
+            good, text = all("weighted" in k for k in kinds), f"{text}\npredicted: {kinds}"
     if argument:
         good = bool(NAMED.search(text)) and "exit status 0" not in text
     lacking = unsaid(world, foreign, text)
@@ -213,7 +229,7 @@ def main():
     machines = {s.split(":")[0] for w, _ in runs for s in w.split("+")}
     foreign = {a: Foreign(build, a) for a in FOREIGN if a in machines}
     for f in foreign.values():
-        f.make(any(w == f.arch for w, _ in runs))
+        f.make(any(w == f.flavour for w, _ in runs))
     print(f"1..{len(runs)}", flush=True)
     failed = 0
     for world, name in runs:

@@ -1,10 +1,11 @@
 #!/bin/bash
-# tree.sh: a private tree of Debian's packages for a machine unlike this one, to build and run an MPICH site of it here:
+# tree.sh: a private tree of Debian's packages for a machine unlike this one, to build and run an MPICH site of it here, of arm64 an Open MPI site, too
+# (whose ranks this machine's mpirun.openmpi can start; those of another byte order it cannot):
 #   i386    32 bits; runs as it is
 #   s390x   64 bits, big-endian; runs under qemu-user
 #   arm64   64 bits, another long double; runs under qemu-user
 # Nothing of this machine's own packages changes, and dpkg hears nothing of foreign architectures (apt would remove a compiler for them).
-# usage: tree.sh DIR ARCH     DIR/ARCH becomes the tree, DIR/bin-ARCH has gcc, gfortran, mpicc.mpich, mpif90.mpich and pkg-config for it, and `run`, which runs
+# usage: tree.sh DIR ARCH     DIR/ARCH becomes the tree, DIR/bin-ARCH has gcc, gfortran, mpicc.mpich, mpif90.mpich (and .openmpi) and pkg-config for it, and `run`, which runs
 # a program of it.     Exit status: 0 made or there already, 77 not to be had (a line says why), 1 failed.
 set -euo pipefail
 DIR=$(mkdir -p "$1" && cd "$1" && pwd)
@@ -12,7 +13,7 @@ ARCH=$2
 CPU=$ARCH # as GNU names it
 TREE=$DIR/$ARCH
 BIN=$DIR/bin-$ARCH
-STAMP=$TREE/.made-5
+STAMP=$TREE/.made-6
 
 skip() {
 	echo "unlike: $ARCH: skipped: $*"
@@ -32,6 +33,8 @@ s390x) ;;
 arm64)
 	CPU=aarch64
 	packages="$packages libnl-3-200 libnl-route-3-200 libibverbs1 libnuma1 librdmacm1 libucx0" # its MPICH is made with UCX
+	packages="$packages libopenmpi3 libopenmpi-dev openmpi-common libevent-core-2.1-7 libevent-pthreads-2.1-7 libfabric1 libpmix2 libmunge2
+		libhwloc-plugins libpciaccess0 libxml2 libicu72 liblzma5 ibverbs-providers libatomic1"
 	;;
 *)
 	echo "unlike: unknown machine $ARCH" >&2
@@ -119,7 +122,8 @@ while :; do
 done
 case \$1 in
 */bin/pacxd)
-	program=\${1%/bin/pacxd}/lib/pacx/pacxd-mpich
+	program=\${1%/bin/pacxd}/lib/pacx/pacxd-\${OMPI_COMM_WORLD_SIZE:+openmpi}
+	[ -n "\$OMPI_COMM_WORLD_SIZE" ] || program=\${program}mpich
 	shift
 	set -- "\$program" "\$@"
 	;;
@@ -137,6 +141,17 @@ made mpif90.mpich <<EOF
 #!/bin/sh
 exec $BIN/gfortran -I$TREE/usr/include/$LIB/mpich "\$@" -lmpichfort -lmpich
 EOF
+if [ -d "$TREE/usr/lib/$LIB/openmpi/include" ]; then
+	libs="-L$TREE/usr/lib/$LIB/openmpi/lib -Wl,-rpath-link,$TREE/usr/lib/$LIB:$TREE/usr/lib/$LIB/openmpi/lib"
+	made mpicc.openmpi <<EOF
+#!/bin/sh
+exec $BIN/gcc -I$TREE/usr/lib/$LIB/openmpi/include "\$@" $libs -lmpi
+EOF
+	made mpif90.openmpi <<EOF
+#!/bin/sh
+exec $BIN/gfortran -I$TREE/usr/lib/$LIB/openmpi/include -I$TREE/usr/lib/$LIB/fortran/gfortran-mod-15/openmpi "\$@" $libs -lmpi_mpifh -lmpi
+EOF
+fi
 made pkg-config <<EOF
 #!/bin/sh
 export PKG_CONFIG_SYSROOT_DIR=$TREE PKG_CONFIG_LIBDIR=$TREE/usr/lib/$LIB/pkgconfig:$TREE/usr/share/pkgconfig
