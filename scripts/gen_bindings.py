@@ -220,10 +220,7 @@ def trampoline(f, funcs, cls, opts):
         else:
             find = [f"px_comm_find(PX_MAP({p.name}))" for p in comms]
             b = [f"struct px_comm *c = {find[0]};", "", f"if (!c && {comms[0].name} != MPI_COMM_NULL)", f"\tc = {find[1]};", "if (PX_LIKELY(!c))"]
-        if "hook" in opts:  # nonblocking collectives do not match the blocking ones of processes that PACX does not know
-            b[-1:] = ["if (PX_LIKELY(!c)) {", "\tif (!px_must_meet())", f"\t\treturn {native_call(f)};", "}", *null_outputs(f),
-                      f'return px_unsupported(c, "{symbol_name(f.name)}", c ? "{reason(f.name)}" : "not with PACX_PROGRESS=poll");']
-        elif "meet" in opts and len(comms) == 1:
+        if "meet" in opts and len(comms) == 1:
             b[-1:] = ["if (PX_LIKELY(!c)) {", f"\tint rc = meet({comms[0].name}, native);", "",
                       f"\treturn rc != MPI_SUCCESS ? rc : {native_call(f)};", "}",
                   *null_outputs(f), f'return px_unsupported(c, "{symbol_name(f.name)}", "{reason(f.name)}");']
@@ -257,6 +254,9 @@ def trampoline(f, funcs, cls, opts):
             b += [f"\tif (PX_UNLIKELY({when})) {{", *indent(t, 2), "\t}"]
         elif "meet" in opts:
             b += [f"\trc = meet({comms[0].name}, native);", "\tif (rc != MPI_SUCCESS)", "\t\treturn rc;"]
+        elif "hook" in opts:  # nonblocking collectives do not match the blocking ones of processes that PACX does not know
+            b += ["\tif (px_must_meet()) {", *indent(null_outputs(f), 2),
+                  f'\t\treturn px_unsupported(NULL, "{symbol_name(f.name)}", "not with PACX_PROGRESS=poll");', "\t}"]
         b += [f"\treturn {native_call(f)};", "}"] + spanning
         if block:
             b = b[:-len(spanning)] + ["{", *indent(spanning), "}"]

@@ -16,6 +16,7 @@
 #include "comm_find.h"
 #include "err.h"
 #include "groups.h"
+#include "guest.h"
 #include "state.h"
 #include "unlike.h"
 #include "wait.h"
@@ -101,8 +102,8 @@ enum px_algorithm px_model_pick(struct px_comm *c, enum px_coll op, MPI_Count by
 	const struct px_groups *g;
 	struct link l;
 
-	/* Before the links are known, and where a datatype has as many bytes as its site pleases. */
-	if (!model.known || px_unlike_any)
+	/* Before the links are known, where a datatype has as many bytes as its site pleases, and with guests, who know no links. */
+	if (!model.known || px_unlike_any || px_guests_among(c))
 		return PX_ALG_LEADER;
 	for (int i = 0; i < FORCED; i++)
 		if (forced[i].op == op && model.choice[i] > 0)
@@ -125,6 +126,11 @@ enum px_algorithm px_model_pick(struct px_comm *c, enum px_coll op, MPI_Count by
 bool px_model_associative(void)
 {
 	return model.choice[FORCED] > 0;
+}
+
+void px_model_join(bool associative)
+{
+	model.choice[FORCED] = associative;
 }
 
 /* What a leader measures at one other site. */

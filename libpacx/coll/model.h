@@ -17,5 +17,7 @@ enum px_algorithm px_model_pick(struct px_comm *c, enum px_coll op, MPI_Count by
 
 /* px_model_associative: PACX_ASSOCIATIVE of rank 0: as if pacx_set_associative had been called on every communicator. */
 bool px_model_associative(void);
+/* px_model_join: instead of px_model_start, in a process that joins the world later (guest.h). */
+void px_model_join(bool associative);
 
 #endif

@@ -1,6 +1,7 @@
 /* names.c: see names.h. */
 #include "names.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "comm_find.h"
 #include "endian.h"
 #include "err.h"
+#include "guest.h"
 #include "p2p.h"
 #include "raise.h"
 #include "state.h"
@@ -78,6 +80,20 @@ static enum px_answer_error unpublish(const char *name)
 	return PX_ANSWER_OK;
 }
 
+/* The next site behind the hostfile's, for so many guests, and their first global rank. */
+static enum px_answer_error number_guests(const char *how_many, struct px_answer *answer)
+{
+	static int sites, ranks;
+	int n = atoi(how_many);
+
+	if (n < 1 || n > INT_MAX - px.nranks - ranks)
+		return PX_ANSWER_MEMORY;
+	snprintf(answer->text, sizeof answer->text, "%d %d", px.nsites + sites, px.nranks + ranks);
+	sites++;
+	ranks += n;
+	return PX_ANSWER_OK;
+}
+
 /* At rank 0. */
 static void keep(enum px_question what, const char *name, const char *port, struct px_answer *answer)
 {
@@ -90,6 +106,9 @@ static void keep(enum px_question what, const char *name, const char *port, stru
 		break;
 	case PX_ASK_UNPUBLISH:
 		answer->error = unpublish(name);
+		break;
+	case PX_ASK_GUESTS:
+		answer->error = number_guests(name, answer);
 		break;
 	default:
 		found = *name_at(name);
@@ -261,7 +280,7 @@ int px_Publish_name(const char *name, MPI_Info info, const char *port)
 {
 	struct px_answer answer;
 
-	if (!px_spanning())
+	if (!px_spanning() || px_guest_self)
 		return px_n.Publish_name(name, info, port);
 	return ask_keeper(PX_ASK_PUBLISH, name, port, MPI_ERR_SERVICE, &answer);
 }
@@ -270,7 +289,7 @@ int px_Unpublish_name(const char *name, MPI_Info info, const char *port)
 {
 	struct px_answer answer;
 
-	if (!px_spanning())
+	if (!px_spanning() || px_guest_self)
 		return px_n.Unpublish_name(name, info, port);
 	return ask_keeper(PX_ASK_UNPUBLISH, name, "", MPI_ERR_SERVICE, &answer);
 }
@@ -280,7 +299,7 @@ int px_Lookup_name(const char *name, MPI_Info info, char *port)
 	struct px_answer answer;
 	int rc;
 
-	if (!px_spanning())
+	if (!px_spanning() || px_guest_self)
 		return px_n.Lookup_name(name, info, port);
 	rc = ask_keeper(PX_ASK_LOOKUP, name, "", MPI_ERR_NAME, &answer);
 	if (rc != MPI_SUCCESS)

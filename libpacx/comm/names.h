@@ -4,7 +4,8 @@
  * it makes progress (px_server), and never waits there. Questions and answers are messages in a context of their own, short enough to be inline; numbers are little endian:
  *
  *   question   tag 1: 0 what (4)  4 number of the question (4)  8 two strings, each with its final zero
- *              to rank 0: PUBLISH name port, UNPUBLISH name "", LOOKUP name ""; to who has opened a port: CONNECT its number ""
+ *              to rank 0: PUBLISH name port, UNPUBLISH name "", LOOKUP name ""; to who has opened a port: CONNECT its number "";
+ *              to rank 0: GUESTS how many "": numbers for them in the world map, answered by the string "SITE BASE" (guest.h)
  *   answer     tag 16 + number of the question: 0 error (4)  4 a number (4)  8 a string with its final zero
  *
  * A CONNECT is answered when it is accepted; the number is that of the conversation (ports.c), which has tags from PX_TAG_PORT on.
@@ -16,7 +17,7 @@
 
 #include "match.h"
 
-enum px_question { PX_ASK_PUBLISH = 1, PX_ASK_UNPUBLISH, PX_ASK_LOOKUP, PX_ASK_CONNECT };
+enum px_question { PX_ASK_PUBLISH = 1, PX_ASK_UNPUBLISH, PX_ASK_LOOKUP, PX_ASK_CONNECT, PX_ASK_GUESTS };
 enum px_answer_error { PX_ANSWER_OK, PX_ANSWER_UNKNOWN, PX_ANSWER_TAKEN, PX_ANSWER_CLOSED, PX_ANSWER_MEMORY };
 
 #define PX_SERVICE_MAX 900  /* a service name, without its final zero */

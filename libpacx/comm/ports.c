@@ -11,6 +11,7 @@
 
 #include "bind.h"
 #include "comm_find.h"
+#include "guest.h"
 #include "inter_meet.h"
 #include "lock.h"
 #include "names.h"
@@ -59,7 +60,7 @@ int px_Open_port(MPI_Info info, char *name)
 	static uint32_t last;
 	struct port *p;
 
-	if (!px_spanning())
+	if (!px_spanning() || px_guest_self) /* a guest's are the vendor's own */
 		return px_n.Open_port(info, name);
 	p = calloc(1, sizeof *p);
 	if (!p)
@@ -84,7 +85,7 @@ int px_Close_port(const char *name)
 	uint32_t number;
 	int owner;
 
-	if (!px_spanning() || !parse(name, &owner, &number))
+	if (!px_spanning() || px_guest_self || !parse(name, &owner, &number))
 		return px_n.Close_port(name);
 	at = port_at(number);
 	gone = *at;
@@ -195,7 +196,7 @@ static int is_native(struct px_party *s, const char *name, int *native)
 static int join(const char *name, MPI_Info info, int root, MPI_Comm comm, bool accept, MPI_Comm *out)
 {
 	struct px_peer peer = { .say = say, .hear = hear };
-	int rc, native = !px_spanning();
+	int rc, native = !px_spanning() || (px_guest_self && !px_comm_find(comm));
 	struct px_party s;
 
 	*out = MPI_COMM_NULL;

@@ -17,6 +17,7 @@
 #include "datatype.h"
 #include "envelope.h"
 #include "err.h"
+#include "guest.h"
 #include "held.h"
 #include "map.h"
 #include "outbox.h"
@@ -63,6 +64,13 @@ static void ack_send(const struct px_frame *got)
 	px_envelope_init(&f, PX_F_ACK, dst);
 	f.ctx = got->ctx;
 	f.msg = got->msg;
+	if (px_guest_way(dst)) {
+		uint8_t *parcel = malloc(PX_FRAME_SIZE);
+
+		if (!parcel || px_guest_send(&f, parcel) != MPI_SUCCESS)
+			px_channel_abort(1, "out of memory for an acknowledgement");
+		return;
+	}
 	if (px_is_local(dst))
 		px_envelope_send(&f, envelope, 0, px_native_of(dst), PX_TAG_DOWN);
 	else
@@ -281,6 +289,11 @@ static void take(const struct px_frame *f, const uint8_t *body, int from)
 	}
 }
 
+void px_channel_deliver(const struct px_frame *f, const uint8_t *data)
+{
+	take(f, data, px.map.native_of[px.lrank]);
+}
+
 /* The frames of a native message. */
 static void handle(const uint8_t *bytes, size_t len, int from)
 {
@@ -363,16 +376,17 @@ void px_channel_close(void)
 	struct px_frame f;
 	struct px_wait w;
 	uint64_t start = px_now_ns();
+	int answers = px_guest_self ? 0 : 2 * px.map.gateways;
 
 	px_wait_init(&w);
-	for (int g = 0; g < px.map.gateways; g++) {
+	for (int g = 0; g < px.map.gateways && !px_guest_self; g++) {
 		px_envelope_init(&f, PX_F_FIN, px.grank);
 		px_envelope_send(&f, envelope, 0, px.map.in[g], PX_TAG_DONE);
 		px_envelope_send(&f, envelope, 0, px.map.out[g], PX_TAG_UP);
 	}
-	while (fins < 2 * px.map.gateways && px_now_ns() - start < DRAIN_NS)
+	while (fins < answers && px_now_ns() - start < DRAIN_NS)
 		px_relax(&w, px_channel_poll());
-	if (fins < 2 * px.map.gateways)
+	if (fins < answers)
 		px_log(PX_LOG_WARN, "rank %d: the daemons do not answer at MPI_Finalize", px.grank);
 	px_map_each(contexts, drain_match, NULL);
 	while (early) {
@@ -399,7 +413,7 @@ void px_channel_abort(int code, const char *why)
 	uint64_t start = px_now_ns();
 
 	px_wait_init(&w);
-	if (px.on && px.map.gateways > 0) {
+	if (px.on && px.map.gateways > 0 && !px_guest_self) {
 		px_envelope_init(&f, PX_F_ABORT, px.grank);
 		f.tag = code;
 		f.body = f.total = len < PX_INLINE_MAX ? len : PX_INLINE_MAX;
@@ -420,7 +434,7 @@ void px_channel_stats(const char *json)
 	size_t len = strlen(json);
 	struct px_frame f;
 
-	if (len > PX_INLINE_MAX || px.map.gateways == 0)
+	if (len > PX_INLINE_MAX || px.map.gateways == 0 || px_guest_self)
 		return;
 	px_envelope_init(&f, PX_F_STATS, px.grank);
 	f.body = f.total = len;

@@ -30,6 +30,9 @@ void px_channel_sent(struct px_req *r);
 /* px_channel_take: give message u to receive r, starting the transfer of a long payload. Frees u. */
 void px_channel_take(struct px_req *r, struct px_msg *u);
 
+/* px_channel_deliver: a frame that has come in another way than from a daemon, with all of its message's bytes behind it (guest.h). */
+void px_channel_deliver(const struct px_frame *f, const uint8_t *data);
+
 /* px_channel_abort: tell all sites, then wait for the out-daemon to end the native job. */
 void px_channel_abort(int code, const char *why);
 

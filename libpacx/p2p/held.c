@@ -16,6 +16,7 @@
 #include "datatype.h"
 #include "envelope.h"
 #include "err.h"
+#include "guest.h"
 #include "hint.h"
 #include "map.h"
 #include "state.h"
@@ -329,16 +330,39 @@ void px_channel_sent(struct px_req *r)
 	dest_rest(d, dst);
 }
 
+/* To or from a guest: a copy goes at once. */
+static int send_apart(struct px_req *r)
+{
+	struct px_frame f;
+	uint8_t *parcel;
+	int rc = frame_make(&f, r);
+
+	if (rc != MPI_SUCCESS)
+		return rc;
+	parcel = malloc(PX_FRAME_SIZE + f.total);
+	if (!parcel)
+		return MPI_ERR_NO_MEM;
+	rc = px_type_pack(r->buf, r->count, r->type, parcel + PX_FRAME_SIZE);
+	if (rc != MPI_SUCCESS) {
+		free(parcel);
+		return rc;
+	}
+	rc = px_guest_send(&f, parcel);
+	r->stage = PX_UNDER_WAY;
+	r->done = rc == MPI_SUCCESS && r->mode != PX_SYNCHRONOUS;
+	return rc;
+}
+
 static int send_start(struct px_req *r, uint64_t ctx, int dst, unsigned flags)
 {
 	const struct px_type *t = px_type_get(r->type);
-	bool local = px_is_local(dst);
+	bool local = px_is_local(dst), apart = px_guest_way(dst);
 	struct dest *d = NULL;
 	uint64_t total;
 
 	if (!t)
 		return MPI_ERR_TYPE;
-	if (!local && !(d = dest_need(dst)))
+	if (!local && !apart && !(d = dest_need(dst)))
 		return MPI_ERR_NO_MEM;
 	total = (uint64_t)(r->count * t->size);
 	r->ctx = ctx;
@@ -350,6 +374,8 @@ static int send_start(struct px_req *r, uint64_t ctx, int dst, unsigned flags)
 						   : (int)(r->msg % (uint32_t)px.map.gateways));
 	if (r->mode == PX_SYNCHRONOUS && px_map_put(acks, r->msg, r) < 0)
 		return MPI_ERR_NO_MEM;
+	if (apart)
+		return send_apart(r);
 	if (!local) {
 		px_sent.messages++;
 		px_sent.bytes += total;

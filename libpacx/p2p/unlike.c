@@ -53,16 +53,19 @@ const struct px_repr *px_unlike_layout(int g)
 
 int px_unlike_open(void)
 {
-	px_unlike_any = false;
-	of_site = calloc((size_t)px.world->nsites, sizeof(const struct px_repr *));
-	if (!of_site)
+	const struct px_repr **of = calloc((size_t)px.world->nsites, sizeof *of);
+	bool any = false;
+
+	if (!of)
 		return PX_ENOMEM;
 	for (int i = 0; i < px.world->nsites; i++) {
 		if (px_repr_alike(&px.world->site[i].repr, here()))
 			continue;
-		of_site[i] = &px.world->site[i].repr;
-		px_unlike_any = true;
+		of[i] = &px.world->site[i].repr;
+		any = true;
 	}
+	of_site = of; /* another thread may read the old one still: it stays */
+	px_unlike_any = any;
 	return PX_OK;
 }
 

@@ -11,7 +11,7 @@
 
 extern bool px_unlike_any;
 
-int px_unlike_open(void); /* after px.world is set; 0 or PX_E... */
+int px_unlike_open(void); /* after px.world is set, or has grown; 0 or PX_E... */
 
 /* px_unlike: the representation of the site of global rank g; NULL: it is alike, or ours. */
 const struct px_repr *px_unlike(int g);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "comm_find.h"
+#include "spawn.h"
 
 struct px_environ px_environ = { .rank = -1, .size = -1 };
 
@@ -56,7 +57,7 @@ bool px_environ_is_daemon(void)
 	return e->first ? e->rank < e->daemons : e->rank >= e->size - e->daemons;
 }
 
-/* Has MPI_Comm_spawn of a rank started this process? Then it is in a world of its own, whatever it has inherited. */
+/* Has MPI_Comm_spawn of a rank started this process? Then it is in a world of its own, whatever it has inherited, or a guest (spawn.h). */
 static bool spawned(void)
 {
 	return getenv("OMPI_PARENT_PORT") || is("PMI_SPAWNED", "1");
@@ -71,8 +72,11 @@ void px_environ_read(void)
 		return;
 	done = true;
 	e->site = copy("PACX_SITE");
-	px_active = e->site && !spawned();
-	if (!px_active)
+	e->guest = spawned() && getenv(PX_GUEST_VARIABLE);
+	px_active = e->site && (!spawned() || e->guest);
+	if (e->guest)
+		key_forget();
+	if (!px_active || e->guest)
 		return;
 	e->single = is("PACX_FORM", "single");
 	e->first = is("PACX_DAEMONS", "first");

@@ -11,8 +11,9 @@
 
 struct px_environ {
 	const char *site; /* PACX_SITE; NULL: not part of a PACX job */
-	bool single;      /* the daemons are started as the program, too */
-	bool first;       /* their native ranks are the first, not the last */
+	bool guest;  /* a rank has started this process as a guest (spawn.h): what follows does not hold */
+	bool single; /* the daemons are started as the program, too */
+	bool first;  /* their native ranks are the first, not the last */
 	int daemons;
 	int rank, size; /* what the launcher says before MPI_Init, -1 if nothing */
 	bool stats;

@@ -21,7 +21,9 @@
 #include "environ.h"
 #include "err.h"
 #include "helper.h"
+#include "guest.h"
 #include "init.h"
+#include "join.h"
 #include "leave.h"
 #include "lock.h"
 #include "model.h"
@@ -135,6 +137,8 @@ static void world_make(void)
 	px.site = px.world->self;
 	px_n.Comm_rank(px.map.apps, &px.lrank);
 	px.grank = px.world->base[px.site] + px.lrank;
+	px.nsites = px.world->nsites;
+	px.nranks = px.world->nranks;
 	px.tag_ub = px.world->site[0].tag_ub;
 	for (int i = 1; i < px.world->nsites; i++)
 		if (px.world->site[i].tag_ub < px.tag_ub)
@@ -159,6 +163,11 @@ static void world_make(void)
 
 static void start(pid_t parent, bool threaded)
 {
+	if (px_environ.guest) {
+		px_join(threaded);
+		return;
+	}
+
 	char who[96];
 
 	snprintf(who, sizeof who, "pacx[%s]", px_environ.site);
@@ -335,12 +344,15 @@ int px_Finalize(void)
 	px_lock();
 	px_attr_finalize();
 	px_buffered_wait();
-	if (px.world->nsites > 1) {
+	if (px_guest_self) {
+		px_guests_leave();
+	} else if (px.world->nsites > 1) {
 		struct px_coll_stat keep = px_coll_stat[PX_COLL_BARRIER];
 
 		px_Barrier(
 			px_comm_find(px_world_native)); /* all have stopped sending when the channel closes */
 		px_coll_stat[PX_COLL_BARRIER] = keep;   /* not the application's */
+		px_guests_wait();
 		px_names_close();
 	}
 	report();

@@ -16,7 +16,7 @@ const char *pacx_version(void)
 
 int pacx_sites(void)
 {
-	return px.on ? px.world->nsites : 1;
+	return px.on ? px.nsites : 1;
 }
 
 int pacx_site_of(int rank)
@@ -24,7 +24,7 @@ int pacx_site_of(int rank)
 	int up = 0, down = 0, size = 0;
 
 	if (px.on)
-		return px_world_site(px.world, rank);
+		return rank < px.nranks ? px_world_site(px.world, rank) : -1;
 	if (px_n.Initialized(&up) == MPI_SUCCESS && up && px_n.Finalized(&down) == MPI_SUCCESS && !down)
 		px_n.Comm_size(MPI_COMM_WORLD, &size);
 	return rank >= 0 && rank < size ? 0 : -1;
@@ -34,7 +34,7 @@ const char *pacx_site_name(int site)
 {
 	if (!px.on)
 		return site == 0 ? "local" : NULL;
-	return site >= 0 && site < px.world->nsites ? px.world->site[site].name : NULL;
+	return site >= 0 && site < px.nsites ? px.world->site[site].name : NULL;
 }
 
 MPI_Comm pacx_comm_local(void)

@@ -187,6 +187,16 @@ int px_predefined_start(void)
 	return rc;
 }
 
+int px_predefined_join(void)
+{
+	appnum = vendors(MPI_APPNUM, 0);
+	universe = vendors(MPI_UNIVERSE_SIZE, px.map.nranks);
+	wtime_is_global = 0;
+	host = vendors(MPI_HOST, MPI_PROC_NULL);
+	io = vendors(MPI_IO, MPI_ANY_SOURCE);
+	return mark_world();
+}
+
 /* Where the value of a predefined attribute is; NULL: not one that libpacx answers. */
 static int *own_value(int keyval)
 {

@@ -78,6 +78,44 @@ int px_world_site(const struct px_world *w, int grank)
 	return low;
 }
 
+int px_world_grow(struct px_world *w, int site, int base, int n, int like)
+{
+	int nsites = site < w->nsites ? w->nsites : site + 1;
+	struct px_hello *sites = malloc((size_t)nsites * sizeof *sites);
+	int *bases = malloc(((size_t)nsites + 1) * sizeof *bases);
+	int *groups = malloc((size_t)nsites * sizeof *groups);
+	uint64_t *uplinks = calloc((size_t)nsites, sizeof *uplinks);
+
+	if (!sites || !bases || !groups || !uplinks) {
+		free(sites);
+		free(bases);
+		free(groups);
+		free(uplinks);
+		return PX_ENOMEM;
+	}
+	memcpy(sites, w->site, (size_t)w->nsites * sizeof *sites);
+	memcpy(bases, w->base, ((size_t)w->nsites + 1) * sizeof *bases);
+	memcpy(groups, w->group, (size_t)w->nsites * sizeof *groups);
+	memcpy(uplinks, w->uplink, (size_t)w->nsites * sizeof *uplinks);
+	for (int i = w->nsites; i < nsites; i++) {
+		sites[i] = w->site[like];
+		bases[i + 1] = base; /* ranks between: of sites that we know nothing of */
+		groups[i] = i;
+	}
+	sites[site] = w->site[like];
+	sites[site].nranks = (uint32_t)n;
+	bases[site] = base;
+	bases[site + 1] = base + n;
+	groups[site] = w->group[like];
+	w->site = sites; /* the old ones stay: others point into them */
+	w->base = bases;
+	w->group = groups;
+	w->uplink = uplinks;
+	w->nsites = nsites;
+	w->nranks = bases[nsites];
+	return 0;
+}
+
 static bool has_shape(const struct px_world *w)
 {
 	bool has = false;

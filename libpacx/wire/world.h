@@ -28,6 +28,10 @@ void px_world_free(struct px_world *w);
 /* px_world_site: site of a global rank; -1 when out of range. */
 int px_world_site(const struct px_world *w, int grank);
 
+/* px_world_grow: site `site`, behind those of the hostfile, has n ranks from `base` on, and is otherwise as site `like`. Sites before it that
+ * have not been heard of stay without a name for their ranks. What pointed into the map still does. 0 or PX_ENOMEM. */
+int px_world_grow(struct px_world *w, int site, int base, int n, int like);
+
 /* px_world_put: encode; with out == NULL only the length is returned. Negative PX_E... on error. */
 long px_world_put(const struct px_world *w, uint8_t *out, size_t cap);
 /* px_world_get: decode into *w (new); 0 or PX_E... */

@@ -1,10 +1,68 @@
 /*
  * spawn.c - processes that are started by others: from all of MPI_COMM_WORLD, from the processes that share memory, from each by
- * itself, and of two kinds at once. Where that is not possible it is an error, never a hang.
+ * itself, and of two kinds at once. Where that is not possible it is an error, never a hang; with two arguments it has to be
+ * possible from MPI_COMM_WORLD: the value of an info key (that a plain MPI does not know), and the program.
  */
 #include "check.h"
 
 #define CHILDREN 2
+#define LONG     300000 /* numbers */
+
+/* Every parent and every child swap a long message, after a synchronous one that is taken from any source. */
+static void swap_long(MPI_Comm inter, int me, int far)
+{
+	double *out = malloc(LONG * sizeof *out), *in = malloc(LONG * sizeof *in);
+	MPI_Request *r = malloc((size_t)far * sizeof *r);
+	MPI_Status st;
+	int k;
+
+	for (int i = 0; i < far; i++)
+		MPI_Issend(&me, 1, MPI_INT, i, 5, inter, &r[i]);
+	for (int i = 0; i < far; i++) {
+		MPI_Recv(&k, 1, MPI_INT, MPI_ANY_SOURCE, 5, inter, &st);
+		CHECK_EQ(k, st.MPI_SOURCE);
+	}
+	MPI_Waitall(far, r, MPI_STATUSES_IGNORE);
+	for (int i = 0; i < far; i++) {
+		chk_fill(out, LONG * sizeof *out, chk_seed(me, i, 0, 0));
+		MPI_Sendrecv(out, LONG, MPI_DOUBLE, i, 6, in, LONG, MPI_DOUBLE, i, 6, inter, &st);
+		CHECK_STATUS(&st, i, 6, MPI_DOUBLE, LONG);
+		CHECK_BYTES(in, LONG * sizeof *in, chk_seed(i, me, 0, 0));
+	}
+	free(out);
+	free(in);
+	free(r);
+}
+
+/* What is collective over parents and children, and what they make of their communicator. */
+static void together(MPI_Comm inter, MPI_Comm both, int child, int rank, int size)
+{
+	int x = child ? -1 : 77, far, *all = malloc((size_t)size * sizeof *all), root, me;
+	MPI_Comm copy, half;
+
+	MPI_Comm_remote_size(inter, &far);
+	MPI_Comm_rank(inter, &me);
+	root = child ? 0 : me == 0 ? MPI_ROOT : MPI_PROC_NULL;
+	MPI_Bcast(&x, 1, MPI_INT, root, inter);
+	CHECK_EQ(x, 77);
+	MPI_Allgather(&me, 1, MPI_INT, all, 1, MPI_INT, inter);
+	for (int i = 0; i < far; i++)
+		CHECK_EQ(all[i], i);
+	MPI_Comm_dup(inter, &copy);
+	MPI_Barrier(copy);
+	MPI_Comm_free(&copy);
+	MPI_Allgather(&rank, 1, MPI_INT, all, 1, MPI_INT, both);
+	for (int i = 0; i < size; i++)
+		CHECK_EQ(all[i], i);
+	MPI_Comm_split(both, rank % 2, -rank, &half); /* parents and children, in the other order */
+	MPI_Comm_rank(half, &me);
+	MPI_Comm_size(half, &far);
+	CHECK_EQ(me, far - 1 - rank / 2);
+	MPI_Scan(&rank, &x, 1, MPI_INT, MPI_MAX, half);
+	CHECK_EQ(x, 2 * (far - 1) + rank % 2);
+	MPI_Comm_free(&half);
+	free(all);
+}
 
 /* Both sides: every parent with every child, and a sum over all. */
 static void meet(MPI_Comm inter, int child)
@@ -27,6 +85,8 @@ static void meet(MPI_Comm inter, int child)
 	one = rank + 1;
 	MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, both);
 	CHECK_EQ(sum, (n + far) * (n + far + 1) / 2);
+	swap_long(inter, me, far);
+	together(inter, both, child, rank, n + far);
 	/* what failed at the children is known to their parents */
 	one = child ? (int)chk_failed : 0;
 	MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, both);
@@ -56,20 +116,29 @@ static int started(int rc, MPI_Comm inter)
 	return 0;
 }
 
-static void from(MPI_Comm c, int root, char *program)
+static void from(MPI_Comm c, int root, char *program, const char *where)
 {
 	char *argv[] = { "a child", NULL }, *programs[] = { program, program }, **argvs[] = { argv, argv };
 	int one[] = { 1, 1 }, codes[CHILDREN] = { -1, -1 };
 	MPI_Info infos[] = { MPI_INFO_NULL, MPI_INFO_NULL };
 	MPI_Comm inter = MPI_COMM_NULL;
+	int rc;
 
 	MPI_Comm_set_errhandler(c, MPI_ERRORS_RETURN);
-	if (!started(MPI_Comm_spawn(program, argv, CHILDREN, MPI_INFO_NULL, root, c, &inter, codes), inter))
+	if (where) {
+		MPI_Info_create(&infos[0]);
+		MPI_Info_set(infos[0], "pacx_site", where);
+	}
+	rc = MPI_Comm_spawn(program, argv, CHILDREN, infos[0], root, c, &inter, codes);
+	CHECK(!where || rc == MPI_SUCCESS);
+	if (!started(rc, inter))
 		return;
 	CHECK(codes[0] == MPI_SUCCESS && codes[1] == MPI_SUCCESS);
 	meet(inter, 0);
 	if (started(MPI_Comm_spawn_multiple(2, programs, argvs, one, infos, root, c, &inter, codes), inter))
 		meet(inter, 0);
+	if (where)
+		MPI_Info_free(&infos[0]);
 }
 
 int main(int argc, char **argv)
@@ -82,14 +151,14 @@ int main(int argc, char **argv)
 	if (parent != MPI_COMM_NULL)
 		return child(parent, argc, argv);
 	chk_start("spawn", 2);
-	from(MPI_COMM_WORLD, chk_size - 1, argv[0]);
+	from(MPI_COMM_WORLD, chk_size - 1, argc > 2 ? argv[2] : argv[0], argc > 2 ? argv[1] : NULL);
 	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, -chk_rank, MPI_INFO_NULL, &c);
 	MPI_Comm_size(c, &n);
-	from(c, n - 1, argv[0]);
+	from(c, n - 1, argv[0], NULL);
 	MPI_Comm_free(&c);
 	for (int r = 0; r < 2; r++) { /* one after the other: a launcher has only so much room */
 		if (r == chk_rank)
-			from(MPI_COMM_SELF, 0, argv[0]);
+			from(MPI_COMM_SELF, 0, argv[0], NULL);
 		chk_barrier(MPI_COMM_WORLD);
 	}
 	return chk_end();

@@ -288,6 +288,32 @@ TEST(world_knows_the_site_of_every_rank)
 	CHECK(px_world_new(4, 4, h) == NULL);
 }
 
+/* Sites behind those of the hostfile, which a process hears of in any order, or never. */
+TEST(world_grows_by_sites_that_come_later)
+{
+	struct px_hello h[2] = { example(0, 2, 3), example(1, 2, 2) };
+	struct px_world *w = px_world_new(2, 0, h);
+	const struct px_hello *before;
+
+	REQUIRE(w != NULL);
+	before = w->site;
+	CHECK_INT(px_world_grow(w, 4, 12, 3, 1), 0); /* 5..11 are of sites 2 and 3 */
+	CHECK_INT(w->nsites, 5);
+	CHECK_INT(w->nranks, 15);
+	CHECK(strcmp(before[1].name, w->site[4].name) == 0);
+	CHECK_INT(w->site[4].nranks, 3);
+	CHECK_INT(px_world_site(w, 4), 1);
+	for (int r = 12; r < 15; r++)
+		CHECK_INT(px_world_site(w, r), 4);
+	CHECK_INT(px_world_grow(w, 2, 5, 4, 0), 0);
+	CHECK_INT(px_world_grow(w, 3, 9, 3, 0), 0);
+	CHECK_INT(px_world_grow(w, 5, 15, 1, 0), 0);
+	for (int r = 5; r < 16; r++)
+		CHECK_INT(px_world_site(w, r), r < 9 ? 2 : r < 12 ? 3 : r < 15 ? 4 : 5);
+	CHECK_INT(px_world_site(w, 16), -1);
+	px_world_free(w);
+}
+
 TEST(world_survives_the_wire)
 {
 	enum { N = 100 };
