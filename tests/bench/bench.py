@@ -20,8 +20,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", default="build")
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--part", default="", help="onesite: only calls of two ranks of one site")
     args = parser.parse_args()
     b = args.build
+    if args.part == "onesite":
+        one_site(b, args.runs)
+        return
     pairs = [p for p in ("openmpi+openmpi", "mpich+mpich", "openmpi+mpich")
              if all(os.path.exists(f"{b}/{f}/bench/latency") for f in p.split("+"))]
     seen = {}
@@ -50,7 +54,7 @@ def main():
 
 def one_site(b, runs):
     """Calls of two ranks: a native job of two, and 2+1 ranks whose third is idle, by both ways of making progress; in turns."""
-    print(f"\n{'two ranks of a site':20} {'native':>10} {'hook':>10} {'of native':>10} {'poll':>10} {'of native':>10}   (2+1 ranks, a receive from the third pending)")
+    print(f"\n{'two ranks of a site':20} {'native':>10} {'hook':>10} {'added':>10} {'of native':>10} {'poll':>10} {'of native':>10}   (2+1 ranks, a receive from the third pending)")
     for f in ("openmpi", "mpich"):
         if not os.path.exists(f"{b}/{f}/bench/onesite"):
             continue
@@ -62,7 +66,7 @@ def one_site(b, runs):
                                          f"{b}/{{mpi}}/bench/onesite"]))
         for name in seen["native"][0]:
             native, hook, poll = (statistics.median(v[name] for v in seen[way]) for way in ("native", "hook", "poll"))
-            print(f"{f + ' ' + name:24} {native:6.2f} us {hook:7.2f} us {hook / native:8.2f} x {poll:7.2f} us {poll / native:8.2f} x")
+            print(f"{f + ' ' + name:24} {native:6.2f} us {hook:7.2f} us {hook - native:+7.2f} us {hook / native:8.2f} x {poll:7.2f} us {poll / native:8.2f} x")
 
 
 def rates(b, runs):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""groups_test.py: sites in groups (`group:` of the hostfile): data of broadcast, reduce, allreduce, barrier and allgather cross from group to group once,
+"""groups_test.py: sites in groups (`group:` of the hostfile) and with a shared `uplink:`: data of broadcast, reduce, allreduce, barrier and allgather cross from group to group once,
 whatever the groups; results and their bits are those of sites without groups; long operations are right by every algorithm.
 
 Counted (--stats) with tests/mpi/hops.c, checked with long_coll.c and sum_order.c; speaks the protocol of tests/run.
@@ -16,14 +16,18 @@ MPIS = [m for m in ("openmpi", "mpich") if os.path.isdir(f"{BUILD}/{m}/tests")]
 BLOCK, CALLS = 120, 2       # hops.c
 
 
-def run(sites, program, env=None):
-    """(output, statistics); sites: (ranks, group or None) of each."""
+def forced(way):
+    return {f"PACX_COLL_{op}": way for op in ("BCAST", "REDUCE", "ALLREDUCE")}
+
+
+def run(sites, program, env=None, more=""):
+    """(output, statistics); sites: (ranks, group or None) of each; more: further keys of each."""
     with tempfile.TemporaryDirectory() as tmp:
         hosts, stats = os.path.join(tmp, "hosts.yml"), os.path.join(tmp, "stats.json")
         with open(hosts, "w") as f:
             f.write("sites:\n")
             for i, (ranks, group) in enumerate(sites):
-                f.write(f"  - {{name: s{i}, ranks: {ranks}, mpi: {MPIS[i % len(MPIS)]}{f', group: {group}' if group else ''}}}\n")
+                f.write(f"  - {{name: s{i}, ranks: {ranks}, mpi: {MPIS[i % len(MPIS)]}{f', group: {group}' if group else ''}{more}}}\n")
         name, *arguments = program
         p = subprocess.run([BUILD + "/bin/pacxrun", "-f", hosts, "--stats", stats, "--", f"{BUILD}/{{mpi}}/tests/{name}", *arguments],
                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=200, text=True,
@@ -79,7 +83,7 @@ class Groups:
 
 
 def counts(sites):
-    _, stats = run(sites, ["hops"])
+    _, stats = run(sites, ["hops"], forced("leader"))
     groups = Groups(sites)
     for op, latencies in (("bcast", 2), ("reduce", 2), ("barrier", 3), ("allreduce", 3), ("allgather", 3)):
         edges = groups.edges(op)
@@ -95,9 +99,16 @@ def counts(sites):
 
 def one_group_is_as_none():
     """All sites are near each other: one latency."""
-    _, stats = run([(1, "x"), (2, "x"), (1, "x")], ["hops"])
+    _, stats = run([(1, "x"), (2, "x"), (1, "x")], ["hops"], forced("leader"))
     for op in ("bcast", "barrier", "allreduce", "allgather"):
         assert max(s[op]["latencies"] for s in stats.values()) == 1, (op, stats)
+
+
+def uplink():
+    """One so slow that a copy of a block takes a second, whatever else this machine does: the root sends a piece to each of three sites, which they pass on,
+    and not all to each."""
+    _, stats = run([(1, None)] * 4, ["hops"], more=", uplink: 100B/s")
+    assert sum(s["bcast"]["messages"] for s in stats.values()) == CALLS * 9, stats
 
 
 def same_bits():
@@ -108,13 +119,13 @@ def same_bits():
 
 
 def values(way):
-    run([(1, "x"), (2, "x"), (1, "y"), (2, "y")], ["long_coll"], {f"PACX_COLL_{op}": way for op in ("BCAST", "REDUCE", "ALLREDUCE")})
+    run([(1, "x"), (2, "x"), (1, "y"), (2, "y")], ["long_coll"], forced(way))
 
 
 def main():
     tests = [("data_cross_between_groups_once", lambda: counts([(2, "x"), (1, "x"), (1, "y"), (2, "y"), (1, None)])),
              ("and_where_groups_interleave", lambda: counts([(1, "x"), (1, None), (2, "x"), (1, "y"), (1, "x"), (1, "y")])),
-             ("one_group_is_as_none", one_group_is_as_none), ("sums_have_the_same_bits_with_groups", same_bits)]
+             ("one_group_is_as_none", one_group_is_as_none), ("pieces_where_the_links_of_a_site_share_a_slow_uplink", uplink), ("sums_have_the_same_bits_with_groups", same_bits)]
     tests += [(f"long_collectives_of_groups_{way}", lambda way=way: values(way)) for way in ("segments", "lanes")]
     print(f"1..{len(tests)}")
     bad = 0
