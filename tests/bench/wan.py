@@ -152,7 +152,7 @@ class Setting:
 
 
 def tables(args):
-    """Ours is the same whatever the split; a tree of all ranks pays for each of its levels that crosses."""
+    """Ours sends one message to each other site, whatever the split; the tree one for each of its edges that crosses."""
     for heading, latency, splits, ops in TABLES:
         print(f"## Table {heading}; ms, load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", flush=True)
         ways = [("ours", ["--pacx", "--mpi", "openmpi", "--link-options", "compress: none"], "{mpi}", {}), ("tree", ["--flat", "openmpi"], "openmpi", TREE)]

@@ -80,7 +80,8 @@ def check(sites, mpi, order):
 
 def main():
     cases = [("3+2", "openmpi+mpich", []), ("2+2", "mpich", ["mixed"]), ("2+1+3", "openmpi+mpich+openmpi", ["mixed"]),
-             ("1+2+1+1", "openmpi+openmpi+mpich+mpich", []), ("1+1+1+1+1+1+1+1", "mpich", [])]
+             ("1+2+1+1", "openmpi+openmpi+mpich+mpich", []), ("1+1+1+1+1+1+1+1", "mpich", []),
+             ("1+7", "openmpi+mpich", [])]
     cases = [c for c in cases if all(os.path.exists(f"{BUILD}/{m}/tests/hops") for m in c[1].split("+"))]
     print(f"1..{len(cases)}")
     bad = 0
