@@ -270,7 +270,7 @@ check-mpis: check-build
 	@tests/run -t 14400 "tests/mpi/roots.py --roots $(ROOTS) --build $(B)"
 # Sites of 32 bits, of the other byte order, of another long double, made from Debian's packages under $(B)/unlike (scripts/setup unlike installs the tools).
 check-unlike: all
-	@tests/run "@3600 tests/unlike/check.py --build $(B)"
+	@tests/run "@7200 tests/unlike/check.py --build $(B)"
 check-long: check-build
 	@PACX_BUILD=$(B) tests/run $(LONG_ITEMS)
 

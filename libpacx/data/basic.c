@@ -50,6 +50,9 @@
 		return n;
 #define ATOMS(x, a, b) { PX_ATOM_##a, PX_ATOM_##b },
 
+_Static_assert(sizeof(MPI_Aint) == sizeof(void *) && sizeof(MPI_Offset) == 8 && sizeof(MPI_Count) == 8,
+	"what repr.h says of every machine");
+
 MPI_Datatype px_basic(uint32_t code)
 {
 	enum { base = __COUNTER__ }; /* numbers begin with 1 */

@@ -10,6 +10,10 @@
 #include "err.h"
 #include "floats.h"
 
+_Static_assert(sizeof(short) == 2 && sizeof(int) == 4 && sizeof(long long) == 8 && sizeof(float) == 4 &&
+		       sizeof(double) == 8 && sizeof(bool) == 1,
+	"what no hello says is the same on every machine");
+
 void px_repr_native(struct px_repr *r)
 {
 	struct d {

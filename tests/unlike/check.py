@@ -3,11 +3,12 @@
 
 usage: tests/unlike/check.py [--build DIR] [--only WORLD] [PROGRAM...]
 
-A world is "FLAVOUR:RANKS+...", of openmpi, mpich, i386, s390x, arm64, arm64ompi (with Open MPI; the others have MPICH); PROGRAM/carried runs with the files at the first site, PROGRAM/predicted with
-links that predict and compress, misfit:WAY has to fail with a word that names the value that does not fit, and every world has to say at its start what differs and what that costs. The foreign
-trees are made by tree.sh in DIR/unlike, and PACX is built for them there; what cannot be had is skipped. Programs are those of tests/mpi, and
-of this folder. A world of one foreign machine alone has no MPI: "vectors", the golden vectors through its decoder, "doctor", pacxctl of this
-machine asks pacxctl of that one, and the unit tests.
+A world is "FLAVOUR:RANKS+...", of openmpi, mpich, i386, s390x, arm64, arm64ompi (with Open MPI; the others have MPICH). Every world of a native and a
+foreign site has to say at its start what differs and what that costs. PROGRAM/carried runs with the files at the first site, PROGRAM/predicted
+with links that predict and compress, misfit:WAY has to fail with a word that names the value that does not fit. Programs are those of tests/mpi,
+and of this folder. A world of one foreign machine alone has no MPI: "vectors", the golden vectors through its decoder, "doctor", where pacxctl
+of this machine asks that of the other one, and unit tests. The foreign trees are made by tree.sh in DIR/unlike, and PACX is built for them
+there; what cannot be had is skipped.
 """
 import argparse
 import glob
