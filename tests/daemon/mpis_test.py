@@ -177,7 +177,7 @@ def test_a_library_that_does_not_fit_says_so_before_init():
     patched(known("openmpi")["library"], f"{where}/libmpi.so.40", [(b"Open MPI v%d.%d.%d", b"Open MPI v9%d.%d.0")])
     r = pacxrun("-n", "1+1", "--", program("openmpi", "alien_prog", where))
     assert r.returncode != 0 and r.stdout == "", f"{r.returncode} {r.stdout}"
-    assert f"has loaded Open MPI 9{major}.{minor}.0 ({where}/libmpi.so.40)" in r.stderr, r.stderr
+    assert re.search(rf"has loaded Open MPI 9{major}\.{minor}\.0\w* \({re.escape(where)}/libmpi.so.40\)", r.stderr), r.stderr  # 6.0.0rc2, too
     assert f"make MPI={TMP}/alien/bin/mpicc" in r.stderr, r.stderr
 
 
