@@ -11,6 +11,7 @@
 #ifndef CHECK_H
 #define CHECK_H
 
+#include <endian.h>
 #include <mpi.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -82,13 +83,14 @@ static CHK_MAYBE uint64_t chk_seed(int a, int b, int c, int d)
 	return chk_mix(chk_mix((uint64_t)a, (uint64_t)b), chk_mix((uint64_t)c, (uint64_t)d));
 }
 
+/* chk_fill: the same bytes on every machine. */
 static CHK_MAYBE void chk_fill(void *p, size_t n, uint64_t seed)
 {
 	unsigned char *b = p;
 	size_t i = 0;
 
 	for (; i + 8 <= n; i += 8) {
-		uint64_t w = chk_mix(seed, i);
+		uint64_t w = htole64(chk_mix(seed, i));
 		memcpy(b + i, &w, 8);
 	}
 	for (uint64_t w = chk_mix(seed, i); i < n; i++, w >>= 8)
@@ -102,10 +104,10 @@ static CHK_MAYBE int chk_bytes(
 
 	__atomic_add_fetch(&chk_checks, 1, __ATOMIC_RELAXED);
 	for (size_t i = 0; i < n; i += 8) {
-		uint64_t w = chk_mix(seed, i);
+		uint64_t w = chk_mix(seed, i), stored = htole64(w);
 		size_t m = n - i < 8 ? n - i : 8;
 
-		if (!memcmp(b + i, &w, m))
+		if (!memcmp(b + i, &stored, m))
 			continue;
 		while (b[i] == (unsigned char)w) {
 			i++;

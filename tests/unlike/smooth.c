@@ -5,8 +5,8 @@
  */
 #include "check.h"
 
-#define N     6000
-#define STEPS 40
+#define N     2000
+#define STEPS 24
 
 /* Number i of step t: a curve in i that oscillates in t with a slow second frequency, in 2^-20; and noise in the lowest bits. */
 static int number(int r, int t, int i)
