@@ -232,21 +232,23 @@ static int nbasic;
 		to = (chk_rank + k) % chk_size, from = (chk_rank - k + chk_size) % chk_size, k < chk_size;   \
 		k++)
 
-/* Does this rank's MPI move elements with a gap between them whole? Open MPI 5 and 6 copy REAL*16 as a long double of 10 bytes then. */
-static int whole(const struct basic *b)
+/* Does this rank's MPI move elements with `gap` bytes between them whole? Open MPI 5 and 6 copy REAL*16 as a long double of 10 bytes then,
+ * and 5.0.7 loses imaginary parts of long doubles at odd multiples of 16 bytes. */
+static int whole(const struct basic *b, size_t gap)
 {
-	unsigned char out[3 * sizeof(struct two_quad)] = { 0 }, packed[sizeof out], in[sizeof out] = { 0 };
+	unsigned char out[4 * sizeof(struct two_quad)] = { 0 }, packed[sizeof out], in[sizeof out] = { 0 };
+	size_t at = b->size + gap;
 	MPI_Datatype pair;
 	int end = 0, pos = 0;
 
 	b->put(out, number(0, 1));
-	b->put(out + 2 * b->size, number(0, 2));
-	MPI_Type_create_hvector(2, 1, 2 * (MPI_Aint)b->size, b->type, &pair);
+	b->put(out + at, number(0, 2));
+	MPI_Type_create_hvector(2, 1, (MPI_Aint)at, b->type, &pair);
 	MPI_Type_commit(&pair);
 	MPI_Pack(out, 1, pair, packed, (int)sizeof packed, &end, MPI_COMM_SELF);
 	MPI_Unpack(packed, end, &pos, in, 1, pair, MPI_COMM_SELF);
 	MPI_Type_free(&pair);
-	return b->good(in, number(0, 1)) && b->good(in + 2 * b->size, number(0, 2));
+	return b->good(in, number(0, 1)) && b->good(in + at, number(0, 2));
 }
 
 /* The rows of types that all ranks have: a type that one lacks, or has as another size than C's type for it, is no row at any. */
@@ -271,7 +273,9 @@ static void basics(void)
 				MPI_Type_size(rows[i].type, &size);
 			mine[i] = size != 0 && (i < sure || (size_t)size == rows[i].size);
 			if (mine[i])
-				mine[i] |= (unsigned char)(whole(&rows[i]) << 1);
+				mine[i] |= (unsigned char)((whole(&rows[i], rows[i].size) &&
+								   whole(&rows[i], rows[i].size + 16))
+							   << 1);
 			all[i] = mine[i];
 		}
 		PARTNERS
