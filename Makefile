@@ -86,7 +86,7 @@ APART  = $(call in,pacxrun,pacxlabel pacxrank pump)
 DISPATCH = $(call in,pacxd,pacxd_dispatch relay relay_end relay_who) $(call in,net,door crowd quiet proof key)
 CTL    = $(wildcard daemon/pacxctl/*.c) $(call in,base,rundir json mpis) $(call in,net,tls tls_psk key proof via via_command) $(TRYING)
 # What tries compression on recorded payload.
-TRYING = $(call in,link,recording history link_seg auto_codec codec predict seg_code forecast lossy residual weigh)
+TRYING = $(call in,link,recording history link_seg auto_codec codec predict seg_code forecast lossy residual weigh learn)
 PACXD  = $(filter-out $(DISPATCH),$(wildcard daemon/pacxd/*.c)) $(wildcard daemon/base/*.c daemon/net/*.c daemon/link/*.c)
 
 plain   = $(patsubst %.c,$(B)/obj/plain/%.o,$(1))
@@ -99,6 +99,9 @@ all: $(PROGRAMS) $(foreach v,$(BUILDS),$(B)/lib/libpacx-$(v).so $(B)/lib/pacx/pa
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
+
+# Its loops are to become vector operations.
+$(B)/obj/%/daemon/link/learn.o: OPT = -O3
 
 $(B)/obj/plain/%.o: %.c
 	@mkdir -p $(@D)
@@ -196,10 +199,10 @@ USES_place = libpacx/comm/place.c
 USES_outq = $(call in,link,outq link_seg)
 USES_lossy = $(call in,link,lossy)
 USES_recording = $(call in,link,recording)
-USES_predict = $(call in,link,predict seg_code codec forecast lossy residual weigh)
+USES_predict = $(call in,link,predict seg_code codec forecast lossy residual weigh learn)
 USES_history = $(call in,link,history link_seg)
 USES_link = $(call in,link,link recording link_in link_back link_rate link_seg outq stream_life auto_codec codec \
-	seg_in seg_code predict forecast history lossy residual weigh) \
+	seg_in seg_code predict forecast history lossy residual weigh learn) \
 	$(call in,pacxd,in_send out_flow out_notes) $(call in,net,tcp_state frame_check) $(call in,base,pages)
 $(foreach t,codec auto_codec predict lossy recording history via status key tls proof crowd outq ranks place tls_handshake,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
 

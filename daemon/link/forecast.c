@@ -7,9 +7,11 @@
  */
 #include "forecast.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "learn.h"
 #include "residual.h"
 #include "weigh.h"
 
@@ -21,11 +23,16 @@
 #define STRIDES    8     /* a segment has at least so many times what its datatype repeats, if that counts */
 #define SAMPLE     16384 /* bytes that are compressed; more than a block */
 #define FEWER_BITS 0.97  /* another predictor needs to be that much better than the one in use */
+#define SAME_BITS  0.997 /* the same of one with other rows */
 #define BETTER     0.95  /* the same of any predictor against none */
 #define WORSE      1.15  /* a prediction that is so much worse than before is looked at again */
 #define PERIODS    4     /* the longest one looked for */
 #define WAIT_MAX   32    /* segments between looks */
 #define WEIGHT     0.3   /* of a new ratio */
+#define LESSONS    1024  /* numbers that learning is tried on; the first part of them does not count */
+#define ROWS       512   /* the longest row looked for */
+#define MOVED      4096  /* numbers that are looked at for it */
+#define KEEP       134   /* of 256: a block of numbers counts about half after the next one */
 
 static const uint8_t strides[] = { 1, 2, 3, 4, 6 };
 
@@ -43,6 +50,7 @@ struct choice {
 struct slot {
 	uint64_t flow;
 	unsigned wait, wait_next;
+	uint32_t row;                                                     /* of what is learnt best */
 	struct choice best[PXD_PREDICT_REFS + 1][PXD_PREDICT_SPACED + 1]; /* by what is at hand */
 };
 
@@ -50,6 +58,7 @@ struct pxd_forecast {
 	struct slot slot[SLOTS];
 	uint64_t looks;
 	uint8_t out[SAMPLE], packed[SAMPLE];
+	double moved[MOVED];
 };
 
 struct pxd_forecast *pxd_forecast_new(void)
@@ -276,8 +285,8 @@ static void race_period(struct race *r, uint8_t period, uint8_t stride)
 	try_one(r, &p);
 }
 
-/* The best predictor of s. */
-static void race_run(struct race *r)
+/* The best predictor of s, but for those that learn; the stride of the best one in space alone. */
+static uint8_t race_run(struct race *r)
 {
 	uint8_t image, space_stride, big = r->base;
 
@@ -297,22 +306,30 @@ static void race_run(struct race *r)
 		race_weighted(r, space_stride);
 	for (uint8_t period = 2; period <= PERIODS; period++)
 		race_period(r, period, space_stride);
+	return space_stride;
 }
 
 /* What the codecs make of a sample of s, predicted or (how = 0) plain. */
 static struct pxd_outlook outlook_of(
 	struct pxd_forecast *f, struct pxd_codec *c, const struct pxd_scene *s, const struct pxd_predictor *p)
 {
-	size_t len = s->n < SAMPLE ? s->n / 16 * 16 : SAMPLE, at = (s->n - len) / 2 & ~(size_t)15, m;
+	size_t most = pxd_predict_learnt(p) ? SAMPLE / 2 : SAMPLE, len = s->n < most ? s->n / 16 * 16 : most;
+	size_t at = (s->n - len) / 2 & ~(size_t)15, m;
 	struct pxd_outlook o = { 1, 1 };
 	const uint8_t *ref[PXD_PREDICT_REFS];
 	unsigned word = pxd_predict_word(s->elem);
 
 	refs_at(s, p, at, ref);
-	if (p->how)
+	if (pxd_predict_learnt(p) && pxd_learn_residual(p, word, s->in + at, ref, len, f->out) < 0)
+		return o;
+	if (p->how && !pxd_predict_learnt(p))
 		pxd_predict_apply(p, word, s->in + at, ref, len, f->out);
-	m = pxd_codec_pack(c, PXD_CODEC_ZSTD | PXD_CODEC_SHUFFLE, 1, s->elem, p->how ? f->out : s->in + at,
-		len, f->packed, sizeof f->packed);
+	/* What is learnt takes its time whatever comes behind it, and by length is best: zstd is no choice. */
+	if (pxd_predict_learnt(p))
+		o.zstd = 1e3;
+	m = pxd_predict_learnt(p) ? 0
+				  : pxd_codec_pack(c, PXD_CODEC_ZSTD | PXD_CODEC_SHUFFLE, 1, s->elem,
+					    p->how ? f->out : s->in + at, len, f->packed, sizeof f->packed);
 	if (m)
 		o.zstd = (double)m / (double)len;
 	m = p->how ? pxd_residual_pack(word, f->out, len, f->packed, sizeof f->packed) : 0;
@@ -326,11 +343,17 @@ static double better_of(const struct pxd_outlook *o)
 	return o->zstd < o->residual ? o->zstd : o->residual;
 }
 
-static struct pxd_predictor predictor_of(const struct kind *k)
+static struct pxd_predictor predictor_of(const struct slot *t, const struct kind *k)
 {
-	return (struct pxd_predictor){
+	struct pxd_predictor p = {
 		.how = k->how, .more = k->more, .stride = k->stride, .period = k->period, .nrefs = k->nrefs
 	};
+
+	if (pxd_predict_learnt(&p)) {
+		p.keep = KEEP;
+		p.row = t->row;
+	}
+	return p;
 }
 
 static struct kind kind_of(const struct pxd_predictor *p)
@@ -339,16 +362,94 @@ static struct kind kind_of(const struct pxd_predictor *p)
 }
 
 /* Is what has been in use so far as good as the winner of the race, or nearly? Then it stays. */
-static void keep_old(struct race *r, const struct choice *old)
+static void keep_old(struct race *r, const struct slot *t, const struct choice *old)
 {
-	struct pxd_predictor p = predictor_of(&old->kind);
+	struct pxd_predictor p = predictor_of(t, &old->kind);
 
-	if (!old->known || p.how == 0 || !at_hand(r->s, &p))
+	if (!old->known || p.how == 0 || pxd_predict_learnt(&p) || !at_hand(r->s, &p))
 		return;
-	if (p.how & PXD_PREDICT_WEIGHTED)
+	if (pxd_predict_weighted(&p))
 		weigh(r->s, &p);
 	if (bits_left(r->f, r->s, &p) * FEWER_BITS <= r->bits)
 		r->best = p;
+}
+
+/* The length of the rows of an array: the least distance at which numbers have moved more alike than at those nearby. 0: there is none. */
+static uint32_t row_of(struct pxd_forecast *f, const struct pxd_scene *s, const uint8_t *newest)
+{
+	unsigned word = pxd_predict_word(s->elem);
+	size_t all = s->n / word, count = all < MOVED ? all : MOVED;
+	double unlike[3] = { 0 }, best = 0;
+	uint32_t found = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		f->moved[i] = pxd_predict_value(s->in + i * word, word, s->big) -
+			      pxd_predict_value(newest + i * word, word, s->big);
+		if (!isfinite(f->moved[i]))
+			f->moved[i] = 0;
+	}
+	for (uint32_t row = 2; row <= ROWS && row <= count / 3; row++) {
+		memmove(unlike, unlike + 1, 2 * sizeof *unlike);
+		unlike[2] = 0;
+		for (size_t i = count / 3; i < count; i += 5)
+			unlike[2] += fabs(f->moved[i] - f->moved[i - row]);
+		if (row < 10 || unlike[1] >= unlike[0] || unlike[1] > unlike[2])
+			continue;
+		if (found == 0 || unlike[1] < 0.8 * best) {
+			found = row - 1;
+			best = unlike[1];
+		}
+	}
+	return found;
+}
+
+/* Bits that p leaves of the first numbers of s, but for those that there is not much to learn from yet; HUGE_VAL: it cannot be. */
+static double bits_at_first(struct pxd_forecast *f, const struct pxd_scene *s, const struct pxd_predictor *p)
+{
+	unsigned word = pxd_predict_word(s->elem);
+	size_t all = s->n / word, count = all < LESSONS ? all : LESSONS;
+	const uint8_t *ref[PXD_PREDICT_REFS];
+
+	refs_at(s, p, 0, ref);
+	if (!pxd_predict_learnt(p))
+		pxd_predict_apply(p, word, s->in, ref, count * word, f->out);
+	else if (pxd_learn_residual(p, word, s->in, ref, count * word, f->out) < 0)
+		return HUGE_VAL;
+	return (double)pxd_predict_bits(word, f->out, count * word, all > count ? count / 4 : 0);
+}
+
+/* Does learning leave fewer bits than what has won so far? */
+static void race_learnt(struct race *r, uint8_t stride, struct slot *t, bool before)
+{
+	const struct pxd_scene *s = r->s;
+	struct pxd_predictor p = { .how = PXD_PREDICT_LEARNT | PXD_PREDICT_FLOAT | 1 | r->base,
+		.stride = stride,
+		.period = r->best.period,
+		.keep = KEEP };
+	int period = p.period > 1 ? p.period : 1;
+	uint32_t rows[] = { t->row, 0, 0 };
+	double least;
+
+	p.nrefs = (s->nrefs - first_of(s, period) + period - 1) / period;
+	p.nrefs = p.nrefs < PXD_PREDICT_SPACED ? p.nrefs : PXD_PREDICT_SPACED;
+	if (!s->slow || !(r->base & PXD_PREDICT_FLOAT) || p.nrefs < 2 || stride == 0)
+		return;
+	rows[1] = row_of(r->f, s, s->ref[first_of(s, period)]);
+	least = bits_at_first(r->f, s, &r->best) * (before ? 1 : FEWER_BITS);
+	/* Without rows only if no row is any good: what has rows says so. */
+	for (int i = 0; i < 3 && !(i == 2 && pxd_predict_learnt(&r->best)); i++) {
+		double bits;
+
+		p.row = rows[i] > 4u * stride ? rows[i] : 0;
+		if (i < 2 && (p.row == 0 || (i == 1 && p.row == rows[0])))
+			continue;
+		bits = bits_at_first(r->f, s, &p);
+		if (bits >= least)
+			continue;
+		least = bits * SAME_BITS;
+		r->best = p;
+		t->row = p.row;
+	}
 }
 
 static void look(struct pxd_forecast *f, struct pxd_codec *c, const struct pxd_scene *s, struct slot *t)
@@ -357,10 +458,13 @@ static void look(struct pxd_forecast *f, struct pxd_codec *c, const struct pxd_s
 	struct choice *now = choice_of(t, s), old = *now;
 	struct race r = { .f = f, .s = s, .base = s->big ? PXD_PREDICT_BIG : 0 };
 	struct pxd_outlook plain = outlook_of(f, c, s, &none), with;
+	bool learnt = old.known && (old.kind.how & PXD_PREDICT_LEARNT) == PXD_PREDICT_LEARNT;
+	uint8_t stride;
 
 	f->looks++;
-	race_run(&r);
-	keep_old(&r, &old);
+	stride = race_run(&r);
+	keep_old(&r, t, &old);
+	race_learnt(&r, stride, t, learnt);
 	with = outlook_of(f, c, s, &r.best);
 	now->known = true;
 	now->kind = better_of(&with) < plain.zstd * (old.known && old.kind.how ? 1 : BETTER)
@@ -379,12 +483,12 @@ bool pxd_forecast_choose(struct pxd_forecast *f, struct pxd_codec *c, const stru
 	struct slot *t = slot_of(f, s->flow);
 	struct choice *best = choice_of(t, s);
 
-	*p = predictor_of(&best->kind);
+	*p = predictor_of(t, &best->kind);
 	if (t->wait > 0 && best->known && at_hand(s, p)) {
 		t->wait--;
 	} else {
 		look(f, c, s, t);
-		*p = predictor_of(&best->kind);
+		*p = predictor_of(t, &best->kind);
 	}
 	*o = best->outlook;
 	return best->kind.how != 0;

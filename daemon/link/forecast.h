@@ -19,6 +19,7 @@ struct pxd_scene {
 	size_t n;
 	unsigned elem;
 	bool big;                             /* its numbers are big endian */
+	bool slow;                            /* the wire is so slow that learning (learn.h) pays */
 	unsigned stride;                      /* that the datatype tells, at most 255; 0 = none */
 	int nrefs, back;                      /* the first one came so many messages before */
 	const uint8_t *ref[PXD_PREDICT_REFS]; /* n bytes each, the newest first */

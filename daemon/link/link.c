@@ -552,6 +552,7 @@ int pxd_path_open(struct pxd_path *l, struct pxd_node *d, int peer, int gateway,
 	l->opts = pxd_hosts_link(d->hosts, d->self, peer);
 	l->retain = retain;
 	l->best_use = 1;
+	px_list_init(&l->learning);
 	if (getrandom(&l->session, sizeof l->session, 0) != sizeof l->session)
 		l->session = px_now_ns();
 	l->session |= 1; /* 0 means none */

@@ -124,7 +124,9 @@ struct pxd_path {
 	/* Compression (pack.c). */
 	struct pxd_auto *choose;
 	struct pxd_forecast *forecast; /* NULL: nothing is predicted on this path */
-	unsigned packing;              /* segments with a worker */
+	unsigned packing;              /* segments with a worker, or waiting for one */
+	bool learns;                   /* one of them learns (learn.h) */
+	struct px_list learning;       /* of pack.c: those that will, after it */
 	size_t packing_bytes;
 	/* Rate of a full link, and the number of streams. */
 	double rate; /* bytes/s, 0 = not known */

@@ -19,6 +19,7 @@ struct refs {
 
 struct job {
 	uv_work_t work;
+	struct px_list turn; /* in l->learning, behind one that is under way */
 	struct pxd_path *l;
 	struct px_frame f;
 	struct pxd_seg *in, *out;
@@ -136,6 +137,39 @@ static void count(struct pxd_path *l, const struct job *j, size_t out)
 	}
 }
 
+/* Learning is slow, though faster than the wires it is for: one segment at a time, so that the first one leaves early. */
+static bool learns(const struct job *j)
+{
+	return j->hint.bound == 0 && j->ch.predicted && pxd_predict_learnt(&j->pred);
+}
+
+static void on_packed(uv_work_t *w, int status);
+
+/* Begin to encode j, unless it has to wait for its turn. 0, or PX_ENOMEM: nothing was done. */
+static int encode(struct job *j)
+{
+	struct pxd_path *l = j->l;
+
+	if (learns(j) && l->learns) {
+		px_list_push(&l->learning, &j->turn);
+		return PX_OK;
+	}
+	if (uv_queue_work(&l->d->loop, &j->work, on_work, on_packed) < 0)
+		return PX_ENOMEM;
+	l->learns = l->learns || learns(j);
+	return PX_OK;
+}
+
+/* One that learnt is encoded: it is the next one's turn. */
+static void encode_next(struct pxd_path *l)
+{
+	struct px_list *next = px_list_pop(&l->learning);
+
+	l->learns = false;
+	if (next && encode(px_list_entry(next, struct job, turn)) < 0)
+		on_packed(&px_list_entry(next, struct job, turn)->work, UV_ECANCELED);
+}
+
 /* seg, whose plain bytes are j->in, to its stream. */
 static int put(struct pxd_path *l, struct job *j, struct pxd_seg *seg)
 {
@@ -151,6 +185,8 @@ static void on_packed(uv_work_t *w, int status)
 	int rc = PX_OK;
 
 	l->d->events++;
+	if (learns(j))
+		encode_next(l);
 	l->packing--;
 	l->packing_bytes -= j->in->cap;
 	if (status == 0 && j->hint.bound == 0) {
@@ -258,6 +294,7 @@ static void choose_predicted(struct job *j)
 		.elem = j->f.elem,
 		.stride = j->hint.row,
 		.big = l->d->hello.repr.big_endian,
+		.slow = l->rate > 0 && l->rate < PXD_SLOW,
 		.nrefs = j->refs.n,
 		.back = j->refs.back };
 	bytes_of(j->refs.ref, j->scene.ref);
@@ -317,7 +354,7 @@ int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, 
 	}
 	*k = j;
 	k->work.data = k;
-	if (uv_queue_work(&l->d->loop, &k->work, on_work, on_packed) < 0) {
+	if (encode(k) < 0) {
 		pxd_seg_put(j.out);
 		free(k);
 		return put_plain(&j, ahead);

@@ -14,7 +14,7 @@
 
 #define PXD_PREDICT_HEAD     20 /* the least */
 #define PXD_PREDICT_HEAD_MAX 52
-#define PXD_PREDICT_SPACED   3 /* the most references without weights */
+#define PXD_PREDICT_SPACED   3 /* the most references at equal distances, or learnt from */
 #define PXD_PREDICT_REFS     6 /* with weights */
 #define PXD_PREDICT_MORE     5 /* the most of `more` */
 
@@ -28,14 +28,19 @@ enum {
 	PXD_PREDICT_BIG = 1 << 6,   /* elements are big endian */
 	/* The first reference, and a weighted sum of how far the others are from that; FLOAT, too, and time is 1. */
 	PXD_PREDICT_WEIGHTED = 1 << 7,
+	/* All numbers before it in the segment tell how (learn.h). With FLOAT, time is 1, without space. */
+	PXD_PREDICT_LEARNT = PXD_PREDICT_WEIGHTED | PXD_PREDICT_XOR,
 };
 
 struct pxd_predictor {
 	uint8_t how;    /* PXD_PREDICT_..., 0 = none */
 	uint8_t more;   /* how often the neighbour is taken away beyond three times */
-	uint8_t stride; /* elements from one neighbour to the next; 0 without space */
+	uint8_t stride; /* elements from one neighbour to the next; 0 without space, unless LEARNT */
+	uint8_t keep;   /* LEARNT: 256ths of what was learnt that still count with the next block; not 0 */
 	uint8_t period; /* the writer's own: references are every so manieth message; 0 and 1 = each */
-	uint32_t sum;   /* CRC32C of the plain segment */
+	uint32_t
+		row; /* LEARNT: elements from one row of an array to the next, more than 4 times stride; 0 = no rows */
+	uint32_t sum; /* CRC32C of the plain segment */
 	int nrefs;
 	uint32_t ref[PXD_PREDICT_REFS];     /* message numbers; 0 where there is no reference */
 	float weight[PXD_PREDICT_REFS - 1]; /* of reference 2 ..., finite; 0 without WEIGHTED */
@@ -48,6 +53,14 @@ static inline int pxd_predict_time(const struct pxd_predictor *p)
 static inline int pxd_predict_space(const struct pxd_predictor *p)
 {
 	return ((p->how & PXD_PREDICT_SPACE) >> 2) + p->more;
+}
+static inline bool pxd_predict_learnt(const struct pxd_predictor *p)
+{
+	return (p->how & PXD_PREDICT_LEARNT) == PXD_PREDICT_LEARNT;
+}
+static inline bool pxd_predict_weighted(const struct pxd_predictor *p)
+{
+	return (p->how & PXD_PREDICT_LEARNT) == PXD_PREDICT_WEIGHTED;
 }
 /* pxd_predict_word: size of the numbers predicted in elements of elem bytes: 4 or 8; 0 = they are not predicted. */
 static inline unsigned pxd_predict_word(unsigned elem)
@@ -64,7 +77,7 @@ size_t pxd_predict_head_size(const struct pxd_predictor *p);
 /* pxd_predict_head_get: from in[0..n). Its length, or PX_EPROTO: too short, or not what a writer says. */
 int pxd_predict_head_get(const uint8_t *in, size_t n, struct pxd_predictor *p);
 
-/* pxd_predict_apply: n bytes of `in` as numbers of `word` bytes (4 or 8) into out[n], which must not overlap it; bytes behind the last
+/* pxd_predict_apply: (not LEARNT) n bytes of `in` as numbers of `word` bytes (4 or 8) into out[n], which must not overlap it; bytes behind the last
  * whole number are copied. ref: earlier segments of the same length, nrefs of them. */
 void pxd_predict_apply(const struct pxd_predictor *p, unsigned word, const uint8_t *in,
 	const uint8_t *const *ref, size_t n, uint8_t *out);
@@ -73,7 +86,7 @@ void pxd_predict_undo(
 	const struct pxd_predictor *p, unsigned word, uint8_t *data, const uint8_t *const *ref, size_t n);
 /* pxd_predict_bits: significant bits of the numbers at out[0..n), which apply has made, from number `from` on. */
 uint64_t pxd_predict_bits(unsigned word, const uint8_t *out, size_t n, size_t from);
-/* pxd_predict_name: "neighbour", "previous", "linear", "parabola", "xor", "weighted" or "none". */
+/* pxd_predict_name: "neighbour", "previous", "linear", "parabola", "xor", "weighted", "learnt" or "none". */
 const char *pxd_predict_name(const struct pxd_predictor *p);
 
 enum pxd_predict_kind {
@@ -83,6 +96,7 @@ enum pxd_predict_kind {
 	PXD_KIND_PARABOLA,
 	PXD_KIND_XOR,
 	PXD_KIND_WEIGHTED,
+	PXD_KIND_LEARNT,
 	PXD_PREDICT_KINDS
 };
 enum pxd_predict_kind pxd_predict_kind(const struct pxd_predictor *p); /* how is not 0 */

@@ -137,7 +137,8 @@ static void choose(struct pxd_replay *r, struct item *x, size_t queued)
 			.n = x->seg->len,
 			.elem = x->f->elem,
 			.stride = x->hint.row,
-			.big = r->setup.big };
+			.big = r->setup.big,
+			.slow = r->setup.rate > 0 && r->setup.rate < PXD_SLOW };
 		x->scene.nrefs = pxd_history_refs(&r->history, x->f, r->nacked, ref, &x->scene.back);
 		for (int i = 0; i < x->scene.nrefs; i++)
 			x->scene.ref[i] = ref[i]->seg->data;

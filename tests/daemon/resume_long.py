@@ -32,6 +32,7 @@ RUNS = [
     ("predict_plain_four_streams", "predict: always, streams: 4, security: none", MIXED, 1, 2),
     ("predict_two_gateways", "predict: always, streams: 2", MIXED, 2, 2),
     ("predict_three_sites_auto", "predict: always, streams: auto", MIXED, 1, 3),
+    ("predict_learnt", "predict: always, streams: 2, emulate: {rate: 1.5MB/s}", CUTS, 1, 2),
     ("mixed_three_sites", "streams: auto", MIXED, 1, 3),
 ]
 FAULTS = ("cut", "drop", "flip", "stall")

@@ -47,6 +47,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)
 	head[1] = in[3];
 	head[3] = in[4] & 1 ? in[5] >> 5 : 0;
 	head[2] = in[2] & PXD_PREDICT_WEIGHTED ? (uint8_t)(2 + in[4] % 5) : 0;
+	if ((in[2] & PXD_PREDICT_LEARNT) == PXD_PREDICT_LEARNT) {
+		head[3] = in[4];
+		head[PXD_PREDICT_HEAD] = in[5] & 2 ? in[5] : 0; /* the row */
+	}
 	codec = in[5] & 1 ? PXD_CODEC_RESIDUAL : PXD_CODEC_LZ4;
 	word = pxd_predict_word(elem);
 	if (word && pxd_predict_head_get(head, sizeof head, &p) > 0) {

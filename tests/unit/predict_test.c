@@ -9,6 +9,7 @@
 #include "endian.h"
 #include "err.h"
 #include "forecast.h"
+#include "learn.h"
 #include "seg_code.h"
 #include "test.h"
 
@@ -27,7 +28,7 @@ static void fill_odd(uint8_t *to, size_t n)
 	}
 }
 
-/* Every predictor that a head can name, with some weights. */
+/* Every predictor that a head can name, with some weights; but for those that learn. */
 static bool next(struct pxd_predictor *p)
 {
 	static const float weights[] = { 0, 1, -3, 0.5f, -1e-3f, 1e30f, -7.25f };
@@ -41,7 +42,7 @@ static bool next(struct pxd_predictor *p)
 		head[1] = (uint8_t)(k % 8);
 		head[2] = how < 128 ? 0 : (uint8_t)(2 + k % 5);
 		head[3] = (uint8_t)(k / 8 / 256);
-		if (pxd_predict_head_get(head, sizeof head, p) > 0) {
+		if (pxd_predict_head_get(head, sizeof head, p) > 0 && !pxd_predict_learnt(p)) {
 			for (int i = 0; head[2] && i < p->nrefs - 1; i++)
 				p->weight[i] = weights[(k + (unsigned)i) % 7];
 			k++;
@@ -196,7 +197,16 @@ TEST(heads_that_mean_nothing_are_refused)
 		{ 0x1c, 1, 0, PXD_PREDICT_MORE + 1 },                     /* than there may be */
 		{ 0x91, 0, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3 }, /* a reference that is not used */
 		{ 0x91, 0, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80,
-			0x7f },                            /* infinite */
+			0x7f },                                           /* infinite */
+		{ 0xb1, 0, 2, 9 },                                        /* learnt without a stride */
+		{ 0xb1, 1, 2, 0 },                                        /* and nothing of it is kept */
+		{ 0xb1, 1, 1, 9 },                                        /* of one reference */
+		{ 0xb1, 1, 4, 9 },                                        /* of too many */
+		{ 0xb2, 1, 2, 9 },                                        /* of a line */
+		{ 0xb5, 1, 2, 9 },                                        /* with a neighbour */
+		{ 0xa1, 1, 2, 9 },                                        /* without order */
+		{ 0xb1, 1, 2, 9, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3 }, /* a reference too many */
+		{ 0xb1, 2, 2, 9, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 8 }, /* short rows */
 		{ 1, 0, 2 },                               /* a number of references without weights */
 		{ 1, 0, 1 },                               /* not zero */
 		{ 4, 1, 0, 0, 0, 0, 0, 0, 1 },             /* a reference that is not used */
@@ -214,6 +224,52 @@ static void wave(double *to, size_t n, double t)
 {
 	for (size_t i = 0; i < n; i++)
 		to[i] = 300 + 40 * sin(0.01 * (double)i + 0.1 * t) + exp(-t / 20) * cos(0.3 * (double)i);
+}
+
+static void fill_as(int kind, uint8_t *to, size_t n, int t)
+{
+	static double x[N];
+
+	wave(x, N, t);
+	if (kind == 1)
+		for (int i = 0; i < N; i++)
+			x[i] = i % 7 ? x[i] * 1e300 * (i % 2 ? -1 : 1) : t * 5e-324;
+	if (kind == 2)
+		fill_odd(to, n);
+	else
+		memcpy(to, x, n);
+	if (kind == 3)
+		memset(to, 0, n);
+}
+
+TEST(what_is_learnt_gives_back_every_number)
+{
+	static uint8_t in[N], ref[PXD_PREDICT_SPACED][N], out[N];
+	static const uint8_t keeps[] = { 1, 100, 255 }, bigs[] = { 0, PXD_PREDICT_BIG };
+	static const size_t sizes[] = { 1, 8, 200, 1203, N };
+	const uint8_t *refs[] = { ref[0], ref[1], ref[2] };
+
+	for (unsigned k = 0; k < 4 * 5 * 2 * 2 * 2 * 3; k++) {
+		int kind = (int)(k % 4);
+		size_t n = sizes[k / 4 % 5];
+		unsigned word = k / 20 % 2 ? 4 : 8;
+		struct pxd_predictor p = { .how = PXD_PREDICT_LEARNT | PXD_PREDICT_FLOAT | 1 |
+						  bigs[k / 40 % 2],
+			.stride = (uint8_t)(1 + k % 3),
+			.keep = keeps[k / 160],
+			.row = n > 200 && k / 80 % 2 ? 16 : 0,
+			.nrefs = 2 + (int)(k / 4 % 2) };
+
+		fill_as(kind, in, n, 9);
+		for (int i = 0; i < PXD_PREDICT_SPACED; i++)
+			fill_as(kind, ref[i], n, 8 - i);
+		CHECK_INT(pxd_learn_residual(&p, word, in, refs, n, out), 0);
+		CHECK_INT(pxd_learn_restore(&p, word, out, refs, n), 0);
+		if (!CHECK_MEM(out, in, n))
+			printf("  case %u: %zu bytes\n", k, n);
+		p.row = (uint32_t)(n / word) + 1;
+		CHECK_INT(pxd_learn_residual(&p, word, in, refs, n, out), PX_EPROTO);
+	}
 }
 
 TEST(damage_behind_the_codec_is_noticed)
@@ -277,7 +333,7 @@ TEST(residuals_coded_by_length_come_back)
 }
 
 /* What the forecast makes of 20 steps of a flow: kind of the last predictor, or -1; *ratio: what it expects. */
-static int chosen(void (*fill)(double *to, size_t n, double t), bool refs, double *ratio)
+static int chosen_at(bool slow, void (*fill)(double *to, size_t n, double t), bool refs, double *ratio)
 {
 	static double step[8][N];
 	struct pxd_forecast *f = pxd_forecast_new();
@@ -290,6 +346,7 @@ static int chosen(void (*fill)(double *to, size_t n, double t), bool refs, doubl
 			.in = (uint8_t *)step[t % 8],
 			.n = sizeof step[0],
 			.elem = 8,
+			.slow = slow,
 			.nrefs = !refs                  ? 0
 				 : t < PXD_PREDICT_REFS ? t
 							: PXD_PREDICT_REFS,
@@ -306,6 +363,11 @@ static int chosen(void (*fill)(double *to, size_t n, double t), bool refs, doubl
 	pxd_forecast_free(f);
 	pxd_codec_free(c);
 	return with ? (int)pxd_predict_kind(&p) : -1;
+}
+
+static int chosen(void (*fill)(double *to, size_t n, double t), bool refs, double *ratio)
+{
+	return chosen_at(false, fill, refs, ratio);
 }
 
 static void noise(double *to, size_t n, double t)
@@ -341,6 +403,22 @@ static void smooth(double *to, size_t n, double t)
 {
 	for (size_t i = 0; i < n; i++)
 		to[i] = 300 + 40 * sin(0.01 * (double)i + 0.1 * t);
+}
+
+/* Sweeps of successive over-relaxation over a square with a hot edge: each number follows from those around it, now and before. */
+static void sweeps(double *to, size_t n, double t)
+{
+	enum { SIDE = 64 };
+	static double x[SIDE][SIDE];
+
+	if (t == 0)
+		for (int i = 0; i < SIDE * SIDE; i++)
+			x[i / SIDE][i % SIDE] = i < SIDE ? 300 + i : 0;
+	for (int i = 1; i < SIDE - 1; i++)
+		for (int j = 1; j < SIDE - 1; j++)
+			x[i][j] +=
+				1.8 * ((x[i - 1][j] + x[i + 1][j] + x[i][j - 1] + x[i][j + 1]) / 4 - x[i][j]);
+	memcpy(to, x, n * sizeof *to);
 }
 
 TEST(a_predictor_takes_what_is_at_hand_only)
@@ -442,7 +520,7 @@ TEST(messages_that_are_sent_in_turn_are_told_apart)
 
 TEST(the_forecast_finds_what_the_data_is_like)
 {
-	double ratio;
+	double ratio, without;
 
 	CHECK_INT(chosen(noise, true, &ratio), -1);
 	CHECK_INT(chosen(still, false, &ratio), -1);
@@ -453,4 +531,7 @@ TEST(the_forecast_finds_what_the_data_is_like)
 	CHECK(ratio < 0.6);
 	CHECK_INT(chosen(smooth, false, &ratio), PXD_KIND_NEIGHBOUR);
 	CHECK(ratio < 0.3); /* 0.5 with three neighbours */
+	CHECK(chosen(sweeps, true, &without) != PXD_KIND_LEARNT);
+	CHECK_INT(chosen_at(true, sweeps, true, &ratio), PXD_KIND_LEARNT);
+	CHECK(ratio < without);
 }

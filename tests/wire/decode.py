@@ -370,23 +370,102 @@ def weighted(w, endian, refs, weights, i):
     return struct.unpack("<" + whole, data)[0]
 
 
+def learnt(w, endian, refs, stride, row, keep, d):
+    """The numbers whose images are d from what is learnt (PROTOCOL.md, "Learning")."""
+    form = (">" if endian == "big" else "<") + {4: "f", 8: "d"}[w]
+    count, top, most = len(d), 1 << 8 * w - 1, (1 << 8 * w) - 1
+
+    def finite(x):
+        return x if math.isfinite(x) else 0.0
+
+    def value(data):
+        return struct.unpack(form, data)[0]
+
+    values = [[value(ref[i * w:(i + 1) * w]) for i in range(count)] for ref in refs]
+    differences = [[0.0] * count] + [[finite(a - b) for a, b in zip(newer, older)] for newer, older in zip(values, values[1:])]
+    places = []
+    for k, e in enumerate(differences):
+        for a in range(-2, 3) if row else (0,):
+            places += [(e, a * row + b * stride) for b in range(-2, 3) if k or (a, b) < (0, 0)]
+    taps, weights, mean, block, plain = len(places), [0.0] * 64, 0.0, [], []
+    r = [[0.0] * 64 for _ in range(taps)]
+    for i in range(count):
+        x = [e[i + o] if 0 <= i + o < count else 0.0 for e, o in places] + [0.0] * (64 - taps)
+        s = [a * b for a, b in zip(x[:8], weights)]
+        for j in range(8, 64):
+            s[j % 8] += x[j] * weights[j]
+        for half in (4, 2, 1):
+            s = [s[q] + s[q + half] for q in range(half)]
+        expected, newest = values[0][i] + s[0], refs[0][i * w:(i + 1) * w]
+        try:
+            data = struct.pack(form, expected)
+        except OverflowError:
+            data = newest
+        number = int.from_bytes(data if math.isfinite(value(data)) else newest, endian)
+        number = d[i] + (number ^ most if number & top else number | top) & most
+        plain.append(number ^ top if number & top else number ^ most)
+        now = value(plain[i].to_bytes(w, endian))
+        y, error, by = now - values[0][i], now - expected, 0.0
+        differences[0][i] = finite(y)
+        if math.isfinite(y) and math.isfinite(error):
+            mean = 0.875 * mean + 0.125 * abs(error) if mean > 0 else abs(error)
+            by = 1 / mean if mean > 0 else 0.0
+            x[63] = y
+        block.append([a * by for a in x] if by > 0 and math.isfinite(by) else [0.0] * 64)
+        if len(block) == 32:
+            weights, r = lesson(block, r, taps, keep / 256)
+            block = []
+    return plain
+
+
+def lesson(block, r, taps, keep):
+    """Weights and sums after a block of samples."""
+    u, inverse = [], []
+    for j in range(taps):
+        for k in range(j, 64):
+            total = r[j][k] * keep
+            for x in block:
+                total += x[k] * x[j]
+            r[j][k] = total
+        line = r[j][:]
+        for above in u:
+            for k in range(j, 64):
+                line[k] -= above[k] * above[j]
+        pivot = line[j] + r[j][j] * 2.0 ** -49
+        inverse.append(1 / math.sqrt(pivot) if pivot > 0 else 0.0)
+        u.append([a * inverse[j] for a in line])
+    weights, z = [0.0] * 64, [line[63] for line in u]
+    for j in range(taps - 1, -1, -1):
+        weights[j] = z[j] * inverse[j]
+        for k in range(j):
+            z[k] -= u[k][j] * weights[j]
+    if all(map(math.isfinite, weights)):
+        return weights, r
+    return [0.0] * 64, [[0.0] * 64 for _ in range(taps)]
+
+
 def predicted(codec, elem, refs, body, n):
     need(elem in (4, 8, 16) and len(body) >= HEAD.size)
     how, stride, nrefs, further, sum_, *names = HEAD.unpack(body[:HEAD.size])
     time, space, order, xor, big, weights = how & 3, how >> 2 & 3, how & 16, how & 32, how & 64, []
-    need((time or space) and bool(space) == bool(stride))
-    need(further <= (5 if space == 3 else 0))
-    space += further
-    need(not xor or (time, space, order) == (1, 0, 0))
-    body = body[HEAD.size:]
-    if how & 128:
+    body, learns, row = body[HEAD.size:], how & 160 == 160, 0
+    if learns:
+        need((time, space, bool(order)) == (1, 0, True) and stride and further and 2 <= nrefs <= 3 and len(body) >= 4)
+        row, body = int.from_bytes(body[:4], "little"), body[4:]
+        need(row == 0 or row > 4 * stride)
+    else:
+        need((time or space) and bool(space) == bool(stride))
+        need(further <= (5 if space == 3 else 0))
+        space += further
+        need(not xor or (time, space, order) == (1, 0, 0))
+    if how & 128 and not learns:
         need(order and not xor and time == 1 and 2 <= nrefs <= 6)
         more = max(0, nrefs - 3)
         need(len(body) >= 4 * (more + nrefs - 1))
         weights = struct.unpack(f"<{nrefs - 1}f", body[4 * more:4 * (more + nrefs - 1)])
         need(all(map(math.isfinite, weights)))
         body = body[4 * (more + nrefs - 1):]
-    else:
+    elif not learns:
         need(nrefs == 0)
         nrefs = time
     need(not any(names[nrefs:]))
@@ -404,7 +483,10 @@ def predicted(codec, elem, refs, body, n):
     endian = "big" if big else "little"
     r = [[x if xor else image(x) for x in numbers(ref, endian)] for ref in refs]
     d = numbers(residual, "little")
-    if xor:
+    if learns:
+        need(row == 0 or row < count)
+        plain = learnt(w, endian, refs[:nrefs], stride, row, further, [x >> 1 ^ (most if x & 1 else 0) for x in d])
+    elif xor:
         plain = [a ^ b for a, b in zip(d, r[0])]
     else:
         d = [x >> 1 ^ (most if x & 1 else 0) for x in d]
