@@ -20,7 +20,7 @@ CONFIGS = ["4:openmpi", "4:mpich", "3+3:openmpi+mpich", "3+2:mpich+openmpi", "2+
            "2+1+2:openmpi+mpich+openmpi",
            "2+2:openmpi+openmpi:poll", "3+2:mpich+openmpi:poll", "2+2:openmpi+mpich:thread"]
 # What the ways of making progress differ in.
-PROGRESS = {"poll": {"collectives", "comms", "icollectives", "inter", "inter_coll", "pending", "ports", "progress", "p2p_any", "requests", "rma_sync", "sendrecv", "storm", "threads", "threads_make"},
+PROGRESS = {"poll": {"collectives", "comms", "icollectives", "inplace", "inter", "inter_coll", "pending", "ports", "progress", "p2p_any", "requests", "rma_sync", "sendrecv", "storm", "threads", "threads_make"},
             "thread": {"icollectives", "p2p_any", "rma_busy", "rma_sync", "storm", "threads"}}
 # Programs with arguments of their own, or that end on purpose with another status, have their own tests.
 SEPARATE = {"abort", "fatal", "files_local", "programs", "rma_busy", "spawn", "stdin_rank0"}
