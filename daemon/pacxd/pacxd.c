@@ -27,6 +27,7 @@
 #include "tls.h"
 #include "vendor.h"
 #include "wait.h"
+#include "yield_hook.h"
 
 #ifndef PX_VERSION_TEXT
 #define PX_VERSION_TEXT "0.1"
@@ -270,6 +271,12 @@ static void nap(struct pxd *d, uint64_t ns)
 		pxd_fail(&d->node, PXD_EXIT_INTERNAL, "cannot wait for events: %s", strerror(errno));
 }
 
+/* The loop waits by itself: MPICH's polls from within it need not yield, too. */
+static enum px_served looping(void)
+{
+	return PX_SERVED_LOOP;
+}
+
 static void loop_run(struct pxd *d)
 {
 	bool begun = false;
@@ -277,6 +284,7 @@ static void loop_run(struct pxd *d)
 	uint64_t turn = px_now_ns();
 
 	px_wait_init(&w);
+	px_poll_serve = looping;
 	while (!d->node.failed && !d->role->done(d)) {
 		uint64_t before = d->node.events, ns = px_now_ns();
 		bool some;
@@ -299,6 +307,7 @@ static void loop_run(struct pxd *d)
 		if (ns > 0)
 			nap(d, d->role->pending(d) ? ns : IDLE_MAX_NS);
 	}
+	px_poll_serve = NULL;
 }
 
 /* A job that ends well: nothing may be left behind. */
