@@ -15,6 +15,8 @@ static size_t pack(double bound, unsigned elem, const void *from, size_t n, uint
 }
 
 #define N 5000
+/* Where zfp's stream would be of big-endian words nothing is taken, and links between such machines use none. */
+#define HOST_BIG (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
 
 static double in[N], out[N];
 static float in4[N], out4[N];
@@ -70,7 +72,7 @@ TEST(every_number_comes_back_within_its_bound)
 					CHECK(fabs((double)in4[i] - (double)out4[i]) <= bound);
 		}
 	}
-	CHECK(taken > 40);
+	CHECK(HOST_BIG ? taken == 0 : taken > 40);
 }
 
 TEST(a_smooth_field_shrinks)
@@ -101,7 +103,9 @@ TEST(damaged_segments_harm_nothing)
 
 	fill(SCALES, 1);
 	m = pack(-1e-6, 8, in, len, packed, sizeof packed);
-	REQUIRE(m > 0);
+	REQUIRE(HOST_BIG == !m);
+	if (HOST_BIG)
+		return;
 	for (int i = 0; i < 4000; i++) {
 		size_t k = 8 + test_random() % (m - 8);
 		uint8_t *copy = malloc(k), *back = malloc(len);
@@ -144,7 +148,7 @@ TEST(rows_and_planes_come_back_within_the_bound_and_shrink_more)
 			for (size_t i = 0; i < n; i++)
 				CHECK(fabs(in[i] - out[i]) <= 1e-4);
 	}
-	CHECK(rows > 0 && rows < flat - flat / 5);
+	CHECK(HOST_BIG ? rows == 0 : rows > 0 && rows < flat - flat / 5);
 }
 
 TEST(shapes_that_cannot_be_are_refused)
@@ -154,7 +158,9 @@ TEST(shapes_that_cannot_be_are_refused)
 
 	fill(SMOOTH, 0);
 	m = pxd_lossy_pack(&h, 8, (uint8_t *)in, sizeof in, packed, sizeof packed);
-	REQUIRE(m > 0);
+	REQUIRE(HOST_BIG == !m);
+	if (HOST_BIG)
+		return;
 	for (size_t i = 4; i < 8; i++) {
 		uint8_t was = packed[i];
 

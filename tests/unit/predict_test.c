@@ -13,7 +13,8 @@
 #include "seg_code.h"
 #include "test.h"
 
-#define N 4096
+#define N        4096
+#define HOST_BIG (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) /* as the doubles here are */
 
 static const uint64_t odd64[] = { 0, 0x8000000000000000u, 0x7ff0000000000000u, 0xfff0000000000000u, 1,
 	0x8000000000000001u, 0x000fffffffffffffu, 0x7ff8000000000000u, 0x7ff0dead00beef01u,
@@ -104,8 +105,13 @@ static uint64_t weighted(const struct pxd_predictor *p, unsigned word, const uin
 	f = (float)sum;
 	if (!(word == 4 ? isfinite(f) : isfinite(sum)))
 		return bits[0];
-	got = 0;
-	memcpy(&got, word == 4 ? (void *)&f : (void *)&sum, word);
+	if (word == 4) {
+		uint32_t small;
+
+		memcpy(&small, &f, 4);
+		return small;
+	}
+	memcpy(&got, &sum, 8);
 	return got;
 }
 
@@ -346,6 +352,7 @@ static int chosen_at(bool slow, void (*fill)(double *to, size_t n, double t), bo
 			.in = (uint8_t *)step[t % 8],
 			.n = sizeof step[0],
 			.elem = 8,
+			.big = HOST_BIG,
 			.slow = slow,
 			.nrefs = !refs                  ? 0
 				 : t < PXD_PREDICT_REFS ? t
@@ -431,9 +438,11 @@ TEST(a_predictor_takes_what_is_at_hand_only)
 	for (int t = 0; t < 600; t++) {
 		struct pxd_predictor p;
 		struct pxd_outlook o;
-		struct pxd_scene s = {
-			.flow = 5, .in = (uint8_t *)step[t % 12], .n = sizeof step[0], .elem = 8
-		};
+		struct pxd_scene s = { .flow = 5,
+			.in = (uint8_t *)step[t % 12],
+			.n = sizeof step[0],
+			.elem = 8,
+			.big = HOST_BIG };
 		int which[PXD_PREDICT_REFS];
 
 		s.back = 1 + (int)(test_random() % 9);
@@ -466,9 +475,13 @@ TEST(the_stride_that_the_datatype_tells_is_taken)
 	for (unsigned told = 0; told <= 9; told += 9) {
 		struct pxd_forecast *f = pxd_forecast_new();
 		struct pxd_codec *c = pxd_codec_new();
-		struct pxd_scene s = {
-			.flow = 5, .in = (uint8_t *)x, .n = sizeof x, .elem = 8, .back = 1, .stride = told
-		};
+		struct pxd_scene s = { .flow = 5,
+			.in = (uint8_t *)x,
+			.n = sizeof x,
+			.elem = 8,
+			.big = HOST_BIG,
+			.back = 1,
+			.stride = told };
 		struct pxd_predictor p = { 0 };
 		struct pxd_outlook o;
 		bool with;
@@ -503,6 +516,7 @@ TEST(messages_that_are_sent_in_turn_are_told_apart)
 			.in = (uint8_t *)step[11],
 			.n = sizeof step[0],
 			.elem = 8,
+			.big = HOST_BIG,
 			.nrefs = 6,
 			.back = back };
 		int which[PXD_PREDICT_REFS];
