@@ -242,7 +242,7 @@ $(B)/bench/predict: $(B)/obj/plain/tests/bench/predict.o $(call plain,$(call in,
 
 # The emulated wide area of scripts/wanlab, a tool of its own.
 LAB = $(B)/lab/wanem
-$(LAB): tests/lab/wanem.c tests/lab/wanem_params.c $(wildcard tests/lab/*.h)
+$(LAB): tests/lab/wanem.c tests/lab/wanem_params.c tests/lab/wanem_tun.c $(wildcard tests/lab/*.h)
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  LINK    $@")
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -g $(OPT) $(WARN) $(SANFLAGS) -o $@ $(filter %.c,$^)

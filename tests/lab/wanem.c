@@ -28,13 +28,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <arpa/inet.h>
-#include <linux/if_tun.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -42,7 +39,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -54,11 +50,11 @@
 
 #include "wanem_fifo.h"
 #include "wanem_params.h"
+#include "wanem_tun.h"
 
 #define READS_PER_TURN 64           /* packets taken from one site before the others have their turn */
 #define HELD_MAX       (512u << 20) /* bytes in all queues and delay lines together; above it packets are lost */
 #define QUEUE_MIN      100000       /* the automatic queue is never shorter */
-#define TUN_QUEUE      10000        /* packets between a site's kernel and us: loss is our business */
 #define PACKET_MAX     65535
 #define SITES_MAX      16    /* what fits into an answer to show */
 #define TEXT_MAX       65536 /* an answer on the control socket */
@@ -84,19 +80,6 @@ static struct link *links;
 static int nsites;
 static int mtu = 1500;
 static uint64_t seed = 1;
-
-static void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
-static void die(const char *format, ...)
-{
-	va_list args;
-
-	fputs("wanem: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-	exit(1);
-}
 
 static int nlinks(void)
 {
@@ -376,55 +359,7 @@ static void command(char *line, char *out, size_t size)
 	snprintf(out, size, "ok\n");
 }
 
-/* ---- devices and sockets ---- */
-
-/* site_open: makes the TUN device in the site's namespace and comes back to `home`. */
-static void site_open(struct site *s, int home)
-{
-	char path[256];
-	struct ifreq ifr;
-	struct sockaddr_in *sin = (struct sockaddr_in *)&ifr.ifr_addr;
-	int ns, sock;
-
-	snprintf(path, sizeof path, "/run/netns/%s", s->ns);
-	if ((ns = open(path, O_RDONLY | O_CLOEXEC)) < 0)
-		die("%s: %s", path, strerror(errno));
-	if (setns(ns, CLONE_NEWNET) < 0)
-		die("cannot enter %s: %s", s->ns, strerror(errno));
-	close(ns);
-	if ((s->tun = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC)) < 0)
-		die("/dev/net/tun: %s", strerror(errno));
-	memset(&ifr, 0, sizeof ifr);
-	strcpy(ifr.ifr_name, "wan0");
-	ifr.ifr_flags = IFF_TUN | IFF_NO_PI;
-	if (ioctl(s->tun, TUNSETIFF, &ifr) < 0)
-		die("cannot make a TUN device in %s: %s", s->ns, strerror(errno));
-	if ((sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) < 0)
-		die("socket: %s", strerror(errno));
-	memset(&ifr.ifr_ifru, 0, sizeof ifr.ifr_ifru);
-	sin->sin_family = AF_INET;
-	sin->sin_addr = s->addr;
-	if (ioctl(sock, SIOCSIFADDR, &ifr) < 0)
-		die("cannot set the address of %s: %s", s->ns, strerror(errno));
-	sin->sin_addr.s_addr = htonl(0xffffff00);
-	if (ioctl(sock, SIOCSIFNETMASK, &ifr) < 0)
-		die("cannot set the netmask of %s: %s", s->ns, strerror(errno));
-	ifr.ifr_mtu = mtu;
-	if (ioctl(sock, SIOCSIFMTU, &ifr) < 0)
-		die("cannot set the MTU of %s: %s", s->ns, strerror(errno));
-	ifr.ifr_qlen = TUN_QUEUE;
-	if (ioctl(sock, SIOCSIFTXQLEN, &ifr) < 0)
-		die("cannot set the transmit queue of %s: %s", s->ns, strerror(errno));
-	ifr.ifr_flags = IFF_UP | IFF_RUNNING;
-	if (ioctl(sock, SIOCSIFFLAGS, &ifr) < 0)
-		die("cannot start the device of %s: %s", s->ns, strerror(errno));
-	strcpy(ifr.ifr_name, "lo");
-	if (ioctl(sock, SIOCSIFFLAGS, &ifr) < 0)
-		die("cannot start the loopback of %s: %s", s->ns, strerror(errno));
-	close(sock);
-	if (setns(home, CLONE_NEWNET) < 0)
-		die("cannot leave %s: %s", s->ns, strerror(errno));
-}
+/* ---- sockets ---- */
 
 static int control_socket(const char *path, bool listening)
 {
@@ -628,7 +563,7 @@ int main(int argc, char **argv)
 		sites[k].ns = argv[i + k];
 		if (inet_pton(AF_INET, eq + 1, &sites[k].addr) != 1)
 			die("%s is no IPv4 address", eq + 1);
-		site_open(&sites[k], home);
+		sites[k].tun = tun_open(sites[k].ns, sites[k].addr, mtu, home);
 	}
 	relay(socket_path, sigfd);
 	unlink(socket_path);

@@ -4,6 +4,7 @@
  * operators, user-defined ones that commute and that do not.  Arguments: largest count (100000), repetitions (1).
  */
 #include "check.h"
+#include "operators.h"
 
 static MPI_Comm comm;
 static int r, n; /* rank and size in comm */
@@ -266,38 +267,7 @@ static void alltoallv_w(int count)
 	free(rt);
 }
 
-/* Operators.  2x2 matrices mod 251 do not commute; `shift` is an int operator that commutes. */
-struct matrix {
-	int m[4];
-};
-
-static struct matrix times(struct matrix a, struct matrix b)
-{
-	struct matrix c;
-
-	for (int i = 0; i < 4; i++)
-		c.m[i] = (a.m[i / 2 * 2] * b.m[i % 2] + a.m[i / 2 * 2 + 1] * b.m[2 + i % 2]) % 251;
-	return c;
-}
-
-static void matrix_op(void *in, void *inout, int *len, MPI_Datatype *t)
-{
-	struct matrix *a = in, *b = inout;
-
-	(void)t;
-	for (int i = 0; i < *len; i++)
-		b[i] = times(a[i], b[i]);
-}
-
-static void add_mod(void *in, void *inout, int *len, MPI_Datatype *t)
-{
-	int *a = in, *b = inout;
-
-	(void)t;
-	for (int i = 0; i < *len; i++)
-		b[i] = (a[i] + b[i]) % 65521;
-}
-
+/* Operand i of a rank. */
 static struct matrix matrix_of(int rank, int i)
 {
 	struct matrix a;
