@@ -22,8 +22,6 @@
 
 /* Prediction is for wires so slow that nothing it does can hold them up: one core predicts and compresses several times as much. */
 #define PXD_THIN 25e6 /* bytes/s */
-/* The same of learning (learn.h): one core keeps up with both directions of it. */
-#define PXD_SLOW 2.5e6
 /* A wire that carries a few KiB sooner than a worker thread gets to compress them. */
 #define PXD_BRISK 200e6 /* bytes/s */
 

@@ -403,6 +403,14 @@ static uint32_t row_of(struct pxd_forecast *f, const struct pxd_scene *s, const 
 	return found;
 }
 
+/* The numbers that bits_at_first counts the bits of, plain. */
+static double bits_of_lesson(const struct pxd_scene *s)
+{
+	size_t word = pxd_predict_word(s->elem), all = s->n / word, count = all < LESSONS ? all : LESSONS;
+
+	return 8.0 * (double)(word * (all > count ? count - count / 4 : count));
+}
+
 /* Bits that p leaves of the first numbers of s, but for those that there is not much to learn from yet; HUGE_VAL: it cannot be. */
 static double bits_at_first(struct pxd_forecast *f, const struct pxd_scene *s, const struct pxd_predictor *p)
 {
@@ -432,7 +440,7 @@ static void race_learnt(struct race *r, uint8_t stride, struct slot *t, bool bef
 
 	p.nrefs = (s->nrefs - first_of(s, period) + period - 1) / period;
 	p.nrefs = p.nrefs < PXD_PREDICT_SPACED ? p.nrefs : PXD_PREDICT_SPACED;
-	if (!s->slow || !(r->base & PXD_PREDICT_FLOAT) || p.nrefs < 2 || stride == 0)
+	if (s->slow <= 0 || !(r->base & PXD_PREDICT_FLOAT) || p.nrefs < 2 || stride == 0)
 		return;
 	rows[1] = row_of(r->f, s, s->ref[first_of(s, period)]);
 	least = bits_at_first(r->f, s, &r->best) * (before ? 1 : FEWER_BITS);
@@ -444,7 +452,8 @@ static void race_learnt(struct race *r, uint8_t stride, struct slot *t, bool bef
 		if (i < 2 && (p.row == 0 || (i == 1 && p.row == rows[0])))
 			continue;
 		bits = bits_at_first(r->f, s, &p);
-		if (bits >= least)
+		/* What is small arrives sooner if it is not learnt. */
+		if (bits >= least || s->slow * bits_of_lesson(s) > PXD_SLOW * bits)
 			continue;
 		least = bits * SAME_BITS;
 		r->best = p;

@@ -18,10 +18,10 @@ struct pxd_scene {
 	const uint8_t *in;
 	size_t n;
 	unsigned elem;
-	bool big;                             /* its numbers are big endian */
-	bool slow;                            /* the wire is so slow that learning (learn.h) pays */
-	unsigned stride;                      /* that the datatype tells, at most 255; 0 = none */
-	int nrefs, back;                      /* the first one came so many messages before */
+	bool big;        /* its numbers are big endian */
+	double slow;     /* bytes/s of a wire so slow that learning may pay; 0 = it does not */
+	unsigned stride; /* that the datatype tells, at most 255; 0 = none */
+	int nrefs, back; /* the first one came so many messages before */
 	const uint8_t *ref[PXD_PREDICT_REFS]; /* n bytes each, the newest first */
 };
 /* pxd_scene_refs: which of s->ref a predictor takes, at out[0 .. p->nrefs), of those that came a multiple of its period before: with

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "err.h"
+#include "learn.h"
 #include "lossy.h"
 #include "seg_code.h"
 #include "wait.h"
@@ -294,7 +295,7 @@ static void choose_predicted(struct job *j)
 		.elem = j->f.elem,
 		.stride = j->hint.row,
 		.big = l->d->hello.repr.big_endian,
-		.slow = l->rate > 0 && l->rate < PXD_SLOW,
+		.slow = l->rate < PXD_SLOW ? l->rate : 0,
 		.nrefs = j->refs.n,
 		.back = j->refs.back };
 	bytes_of(j->refs.ref, j->scene.ref);

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "hint.h"
 #include "history.h"
+#include "learn.h"
 #include "seg_code.h"
 
 #define SHARE (32u << 20) /* of a stream, with the default buffer: */
@@ -138,7 +139,7 @@ static void choose(struct pxd_replay *r, struct item *x, size_t queued)
 			.elem = x->f->elem,
 			.stride = x->hint.row,
 			.big = r->setup.big,
-			.slow = r->setup.rate > 0 && r->setup.rate < PXD_SLOW };
+			.slow = r->setup.rate < PXD_SLOW ? r->setup.rate : 0 };
 		x->scene.nrefs = pxd_history_refs(&r->history, x->f, r->nacked, ref, &x->scene.back);
 		for (int i = 0; i < x->scene.nrefs; i++)
 			x->scene.ref[i] = ref[i]->seg->data;
