@@ -8,8 +8,9 @@ import json
 import os
 import re
 import subprocess
-import sys
 import tempfile
+
+import sites as frame
 
 BUILD = os.environ.get("PACX_BUILD", "build")
 MPIS = [m for m in ("openmpi", "mpich") if os.path.isdir(f"{BUILD}/{m}/tests")]
@@ -127,17 +128,8 @@ def main():
              ("and_where_groups_interleave", lambda: counts([(1, "x"), (1, None), (2, "x"), (1, "y"), (1, "x"), (1, "y")])),
              ("one_group_is_as_none", one_group_is_as_none), ("pieces_where_the_links_of_a_site_share_a_slow_uplink", uplink), ("sums_have_the_same_bits_with_groups", same_bits)]
     tests += [(f"long_collectives_of_groups_{way}", lambda way=way: values(way)) for way in ("segments", "lanes")]
-    print(f"1..{len(tests)}")
-    bad = 0
-    for name, test in tests:
-        try:
-            test()
-            print(f"ok {name}", flush=True)
-        except (AssertionError, KeyError, subprocess.TimeoutExpired) as e:
-            bad += 1
-            print(f"  {e!r}\nnot ok {name}", flush=True)
-    return 1 if bad else 0
+    frame.run(tests)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -14,6 +14,7 @@ import tempfile
 
 sys.dont_write_bytecode = True  # the tree stays clean
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bench"))
+import sites as frame  # noqa: E402
 import wan  # noqa: E402
 
 BUILD = os.environ.get("PACX_BUILD", "build")
@@ -79,18 +80,8 @@ def check(sites, ranks):
 
 
 def main():
-    shapes = [(2, 8), (4, 4), (8, 2)]
-    print(f"1..{len(shapes)}")
-    bad = 0
-    for sites, ranks in shapes:
-        try:
-            check(sites, ranks)
-            print(f"ok collectives_within_the_limit_{sites}x{ranks}", flush=True)
-        except (AssertionError, subprocess.TimeoutExpired) as e:
-            bad += 1
-            print(f"  {e}\nnot ok collectives_within_the_limit_{sites}x{ranks}", flush=True)
-    return 1 if bad else 0
+    frame.run([(f"collectives_within_the_limit_{s}x{r}", lambda s=s, r=r: check(s, r)) for s, r in ((2, 8), (4, 4), (8, 2))])
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
