@@ -6,6 +6,12 @@
 #include "comm.h"
 #include "state.h"
 
+/* In the world map. */
+static int group_of(const struct px_comm *c, int part)
+{
+	return px.world->group[c->ranks->part[part].site];
+}
+
 static struct px_groups *groups_new(const struct px_comm *c)
 {
 	struct px_groups *g = calloc(1, sizeof *g + (size_t)c->nparts * sizeof *g->head);
@@ -14,18 +20,13 @@ static struct px_groups *groups_new(const struct px_comm *c)
 	if (!g)
 		return NULL;
 	for (int p = 0; p < c->nparts; p++) {
-		int group = px.world->group[px_world_site(px.world, px_grank(c, px_leader(c, p)))];
+		int q = 0;
 
-		for (int q = 0; q <= p; q++) {
-			int other = px.world->group[px_world_site(px.world, px_grank(c, px_leader(c, q)))];
-
-			if (other != group)
-				continue;
-			g->head[p] = q;
-			g->any = g->any || q != p;
-			break;
-		}
-		several = several || g->head[p] > 0;
+		while (group_of(c, q) != group_of(c, p))
+			q++;
+		g->head[p] = q;
+		g->any = g->any || q != p;
+		several = several || q > 0;
 	}
 	g->any = g->any && several;
 	return g;

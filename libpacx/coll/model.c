@@ -52,7 +52,7 @@ static struct {
 
 static double uplink_of(const struct px_comm *c, int part)
 {
-	return (double)px.world->uplink[px_world_site(px.world, px_grank(c, px_leader(c, part)))];
+	return (double)px.world->uplink[c->ranks->part[part].site];
 }
 
 /* *least becomes uplink if that is less; 0: there is none. */
@@ -74,8 +74,7 @@ static struct link links_of(struct px_comm *c)
 		narrower(&c->uplink, uplink_of(c, p));
 	for (int p = 0; model.link && p < c->nparts; p++)
 		for (int q = 0; q < c->nparts; q++) {
-			int from = px_world_site(px.world, px_grank(c, px_leader(c, p)));
-			int to = px_world_site(px.world, px_grank(c, px_leader(c, q)));
+			int from = c->ranks->part[p].site, to = c->ranks->part[q].site;
 			struct link l = model.link[from * model.sites + to];
 			double shared = uplink_of(c, p);
 
