@@ -313,24 +313,23 @@ static uint8_t race_run(struct race *r)
 static struct pxd_outlook outlook_of(
 	struct pxd_forecast *f, struct pxd_codec *c, const struct pxd_scene *s, const struct pxd_predictor *p)
 {
-	size_t most = pxd_predict_learnt(p) ? SAMPLE / 2 : SAMPLE, len = s->n < most ? s->n / 16 * 16 : most;
+	bool learnt = pxd_predict_learnt(p);
+	size_t most = learnt ? SAMPLE / 2 : SAMPLE, len = s->n < most ? s->n / 16 * 16 : most;
 	size_t at = (s->n - len) / 2 & ~(size_t)15, m;
 	struct pxd_outlook o = { 1, 1 };
 	const uint8_t *ref[PXD_PREDICT_REFS];
 	unsigned word = pxd_predict_word(s->elem);
 
 	refs_at(s, p, at, ref);
-	if (pxd_predict_learnt(p) && pxd_learn_residual(p, word, s->in + at, ref, len, f->out) < 0)
+	if (p->how && pxd_foresee(p, word, s->in + at, ref, len, f->out) < 0)
 		return o;
-	if (p->how && !pxd_predict_learnt(p))
-		pxd_predict_apply(p, word, s->in + at, ref, len, f->out);
+	m = learnt ? 0
+		   : pxd_codec_pack(c, PXD_CODEC_ZSTD | PXD_CODEC_SHUFFLE, 1, s->elem,
+			     p->how ? f->out : s->in + at, len, f->packed, sizeof f->packed);
 	/* What is learnt takes its time whatever comes behind it, and by length is best: zstd is no choice. */
-	if (pxd_predict_learnt(p))
+	if (learnt)
 		o.zstd = 1e3;
-	m = pxd_predict_learnt(p) ? 0
-				  : pxd_codec_pack(c, PXD_CODEC_ZSTD | PXD_CODEC_SHUFFLE, 1, s->elem,
-					    p->how ? f->out : s->in + at, len, f->packed, sizeof f->packed);
-	if (m)
+	else if (m)
 		o.zstd = (double)m / (double)len;
 	m = p->how ? pxd_residual_pack(word, f->out, len, f->packed, sizeof f->packed) : 0;
 	if (m)
@@ -403,27 +402,18 @@ static uint32_t row_of(struct pxd_forecast *f, const struct pxd_scene *s, const 
 	return found;
 }
 
-/* The numbers that bits_at_first counts the bits of, plain. */
-static double bits_of_lesson(const struct pxd_scene *s)
-{
-	size_t word = pxd_predict_word(s->elem), all = s->n / word, count = all < LESSONS ? all : LESSONS;
-
-	return 8.0 * (double)(word * (all > count ? count - count / 4 : count));
-}
-
-/* Bits that p leaves of the first numbers of s, but for those that there is not much to learn from yet; HUGE_VAL: it cannot be. */
-static double bits_at_first(struct pxd_forecast *f, const struct pxd_scene *s, const struct pxd_predictor *p)
+/* Part of the bits that p leaves of the first numbers of s, but for those that there is not much to learn from yet; HUGE_VAL: it cannot be. */
+static double left_at_first(struct pxd_forecast *f, const struct pxd_scene *s, const struct pxd_predictor *p)
 {
 	unsigned word = pxd_predict_word(s->elem);
-	size_t all = s->n / word, count = all < LESSONS ? all : LESSONS;
+	size_t all = s->n / word, count = all < LESSONS ? all : LESSONS, from = all > count ? count / 4 : 0;
 	const uint8_t *ref[PXD_PREDICT_REFS];
 
 	refs_at(s, p, 0, ref);
-	if (!pxd_predict_learnt(p))
-		pxd_predict_apply(p, word, s->in, ref, count * word, f->out);
-	else if (pxd_learn_residual(p, word, s->in, ref, count * word, f->out) < 0)
+	if (pxd_foresee(p, word, s->in, ref, count * word, f->out) < 0)
 		return HUGE_VAL;
-	return (double)pxd_predict_bits(word, f->out, count * word, all > count ? count / 4 : 0);
+	return (double)pxd_predict_bits(word, f->out, count * word, from) /
+	       (8.0 * (double)(word * (count - from)));
 }
 
 /* Does learning leave fewer bits than what has won so far? */
@@ -443,19 +433,19 @@ static void race_learnt(struct race *r, uint8_t stride, struct slot *t, bool bef
 	if (s->slow <= 0 || !(r->base & PXD_PREDICT_FLOAT) || p.nrefs < 2 || stride == 0)
 		return;
 	rows[1] = row_of(r->f, s, s->ref[first_of(s, period)]);
-	least = bits_at_first(r->f, s, &r->best) * (before ? 1 : FEWER_BITS);
+	least = left_at_first(r->f, s, &r->best) * (before ? 1 : FEWER_BITS);
 	/* Without rows only if no row is any good: what has rows says so. */
 	for (int i = 0; i < 3 && !(i == 2 && pxd_predict_learnt(&r->best)); i++) {
-		double bits;
+		double left;
 
 		p.row = rows[i] > 4u * stride ? rows[i] : 0;
 		if (i < 2 && (p.row == 0 || (i == 1 && p.row == rows[0])))
 			continue;
-		bits = bits_at_first(r->f, s, &p);
+		left = left_at_first(r->f, s, &p);
 		/* What is small arrives sooner if it is not learnt. */
-		if (bits >= least || s->slow * bits_of_lesson(s) > PXD_SLOW * bits)
+		if (left >= least || s->slow > PXD_SLOW * left)
 			continue;
-		least = bits * SAME_BITS;
+		least = left * SAME_BITS;
 		r->best = p;
 		t->row = p.row;
 	}

@@ -6,12 +6,11 @@
  * as others. The sums x x' and x y are one upper triangle (y is the last column of x), so that its Cholesky factor has the
  * solution but for one substitution.
  *
- * Both ends must round alike, as in predict.c: doubles, no fused operations, sums in the order that the document says. LANES columns are
+ * Both ends must round alike (ieee.h), with sums in the order that the document says. LANES columns are
  * worked on at a time, which changes no order, so that a compiler makes vector operations of them (the Makefile has it do so).
  */
-#if defined(__i386__) && defined(__GNUC__) && !defined(__clang__)
-#pragma GCC target("sse2", "fpmath=sse")
-#endif
+#include "ieee.h"
+
 #include "learn.h"
 
 #include <math.h>
@@ -20,10 +19,6 @@
 
 #include "err.h"
 #include "number.h"
-
-#if defined(__clang__)
-#pragma STDC FP_CONTRACT OFF /* gcc does not know it, and needs it not with -std=c11 */
-#endif
 
 #define REACH 2 /* numbers and rows around a number that are looked at */
 #define LANES 8
@@ -260,4 +255,22 @@ int pxd_learn_restore(
 	const struct pxd_predictor *p, unsigned word, uint8_t *data, const uint8_t *const *ref, size_t n)
 {
 	return run_any(p, word, data, ref, n, data);
+}
+
+int pxd_foresee(const struct pxd_predictor *p, unsigned word, const uint8_t *in, const uint8_t *const *ref,
+	size_t n, uint8_t *out)
+{
+	if (pxd_predict_learnt(p))
+		return pxd_learn_residual(p, word, in, ref, n, out);
+	pxd_predict_apply(p, word, in, ref, n, out);
+	return PX_OK;
+}
+
+int pxd_foreseen(
+	const struct pxd_predictor *p, unsigned word, uint8_t *data, const uint8_t *const *ref, size_t n)
+{
+	if (pxd_predict_learnt(p))
+		return pxd_learn_restore(p, word, data, ref, n);
+	pxd_predict_undo(p, word, data, ref, n);
+	return PX_OK;
 }

@@ -24,4 +24,10 @@ int pxd_learn_residual(const struct pxd_predictor *p, unsigned word, const uint8
 int pxd_learn_restore(
 	const struct pxd_predictor *p, unsigned word, uint8_t *data, const uint8_t *const *ref, size_t n);
 
+/* pxd_foresee, pxd_foreseen: the two of any predictor: of learn.h where p learns, else of predict.h. 0 or PX_E..., as above. */
+int pxd_foresee(const struct pxd_predictor *p, unsigned word, const uint8_t *in, const uint8_t *const *ref,
+	size_t n, uint8_t *out);
+int pxd_foreseen(
+	const struct pxd_predictor *p, unsigned word, uint8_t *data, const uint8_t *const *ref, size_t n);
+
 #endif

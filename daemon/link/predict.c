@@ -5,12 +5,10 @@
  * that small numbers of either sign have zero bytes at the top, which shuffling then puts together. Each pass has its inverse. The
  * loops are inlined with the size of a number as a constant.
  *
- * Weights are floating-point arithmetic whose every step both ends must round alike: doubles as IEEE 754 has them, one operation at a
- * time. So no multiplication and addition may become one, and no intermediate result may have more bits (the x87 of old PCs).
+ * Weights are floating-point arithmetic whose every step both ends must round alike: see ieee.h.
  */
-#if defined(__i386__) && defined(__GNUC__) && !defined(__clang__)
-#pragma GCC target("sse2", "fpmath=sse")
-#endif
+#include "ieee.h"
+
 #include "predict.h"
 
 #include <math.h>
@@ -19,10 +17,6 @@
 #include "endian.h"
 #include "err.h"
 #include "number.h"
-
-#if defined(__clang__)
-#pragma STDC FP_CONTRACT OFF /* gcc does not know it, and needs it not with -std=c11 */
-#endif
 
 /* Have references a number of their own, and not that of time? */
 static bool counted(const struct pxd_predictor *p)

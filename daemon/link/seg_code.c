@@ -24,9 +24,7 @@ size_t pxd_seg_encode(struct pxd_codec *c, int codec, int level, unsigned elem, 
 		return 0;
 	if (pxd_predict_weighted(p))
 		pxd_weigh(p, word, in, ref, n);
-	if (!pxd_predict_learnt(p))
-		pxd_predict_apply(p, word, in, ref, n, scratch);
-	else if (pxd_learn_residual(p, word, in, ref, n, scratch) < 0)
+	if (pxd_foresee(p, word, in, ref, n, scratch) < 0)
 		return 0;
 	m = codec == PXD_CODEC_RESIDUAL
 		    ? pxd_residual_pack(word, scratch, n, out + head, cap - head)
@@ -59,10 +57,7 @@ int pxd_seg_decode(struct pxd_codec *c, int codec, unsigned elem, const uint8_t 
 		     : pxd_codec_unpack(c, codec & ~PXD_CODEC_PREDICT, elem, in, n, out, want);
 	if (rc < 0)
 		return rc;
-	if (!pxd_predict_learnt(&p))
-		pxd_predict_undo(&p, word, out, ref, want);
-	else
-		rc = pxd_learn_restore(&p, word, out, ref, want);
+	rc = pxd_foreseen(&p, word, out, ref, want);
 	if (rc < 0)
 		return rc;
 	return px_crc32c(0, out, want) == p.sum ? PX_OK : PX_EPROTO;

@@ -1,7 +1,6 @@
 /* predict_test.c: predicted segments come back to the last bit, whatever the numbers are; golden residuals; what the forecast chooses. */
-#if defined(__i386__) && defined(__GNUC__) && !defined(__clang__)
-#pragma GCC target("sse2", "fpmath=sse") /* the arithmetic here is IEEE's, too: see predict.c */
-#endif
+#include "ieee.h" /* the arithmetic here is, too */
+
 #include <math.h>
 #include <stdlib.h>
 
