@@ -31,6 +31,7 @@
 
 static char late_text[256]; /* what on_alarm says; made before it can come */
 static char who[80];
+static bool second; /* of a pair of daemons */
 static atomic_bool over;
 static int expected; /* ranks on this node */
 
@@ -42,7 +43,8 @@ static void on_alarm(int sig)
 	_exit(PXD_EXIT_START);
 }
 
-/* gone: one of the node's daemons speaks for all, and first: the launcher ends the others, and drops what has just been written. */
+/* gone: the first of a pair speaks for both, and the launcher ends the second while that waits; it drops what has just been written.
+ * Where the first came too late to see the ranks, the second is first to know, and speaks: nobody ends without a word. */
 static void gone(int here)
 {
 	const struct timespec heard = { 0, 200000000 };
@@ -54,9 +56,9 @@ static void gone(int here)
 		"there is no "
 		"job (does the program call it with these arguments?)\n",
 		who, left, expected, left == 1 ? "has" : "have");
-	if (!*who)
+	if (second)
 		sleep(2);
-	else if (write(STDERR_FILENO, text, (size_t)n) == n)
+	if (write(STDERR_FILENO, text, (size_t)n) == n)
 		nanosleep(&heard, NULL);
 	_exit(PXD_EXIT_START);
 }
@@ -92,9 +94,8 @@ static void watch_start(const struct pxd *d)
 	expected = ranks ? atoi(ranks) : 0;
 	if (expected < 2)
 		return;
-	/* The daemons come in pairs, and one of a pair is enough to speak. */
-	if (!rank || place < 0 || (atoi(rank) - place) % 2 == 0)
-		snprintf(who, sizeof who, "pacxd[%.64s]", pxd_site_name(&d->node, d->node.self));
+	second = rank && place >= 0 && (atoi(rank) - place) % 2 != 0;
+	snprintf(who, sizeof who, "pacxd[%.64s]", pxd_site_name(&d->node, d->node.self));
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	if (pthread_create(&thread, NULL, watch, NULL) == 0)
