@@ -132,9 +132,10 @@ static void launch_end(struct launch *l)
 	for (int i = 0; i < l->h->nsites; i++) {
 		struct site_run *s = &l->sites[i];
 
-		if (s->running && !s->told)
+		if (s->running && !s->told) {
 			uv_process_kill(&s->process, SIGTERM);
-		s->told = true;
+			s->told = true;
+		}
 	}
 	if (!l->ending)
 		uv_timer_start(&l->end, end_kill, KILL_WAIT_MS, SWEEP_MS);
@@ -227,7 +228,7 @@ static void launch_sweep(uv_timer_t *t)
 	launch_check(l);
 }
 
-/* sites_judge: those that have ended with 0 and said all: were they part of the job? late: no more word will come. */
+/* sites_judge: those that have ended by themselves and said all: were they part of the job? late: no more word will come. */
 static void sites_judge(struct launch *l, bool late)
 {
 	for (int i = 0; i < l->h->nsites; i++) {
@@ -235,7 +236,12 @@ static void sites_judge(struct launch *l, bool late)
 		char why[PXD_WHY + 256];
 		enum pxd_verdict v;
 
-		if (l->failed || s->judged || s->status != 0 || s->err.open || !s->start->records)
+		if (s->judged || s->err.open || !s->start->records)
+			continue;
+		if (s->status > 0 && !s->told && pxd_muster_unheard(&l->muster, i, why, sizeof why))
+			say("%s", why);
+		s->judged = s->status > 0;
+		if (l->failed || s->status != 0)
 			continue;
 		if (!late && l->muster.step[i] == PXD_STEP_NONE) {
 			if (!uv_is_active((uv_handle_t *)&l->judge))

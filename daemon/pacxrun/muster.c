@@ -36,13 +36,31 @@ bool pxd_muster_put(struct pxd_muster *m, int site, const char *record)
 	return true;
 }
 
-enum pxd_verdict pxd_muster_judge(struct pxd_muster *m, int site, char *why, size_t cap)
+/* farthest: how far the job has come, as far as any site has said. */
+static enum pxd_step farthest(const struct pxd_muster *m)
 {
-	const char *name = m->h->sites[site].name;
 	enum pxd_step best = PXD_STEP_NONE;
 
 	for (int i = 0; i < m->h->nsites; i++)
 		best = m->step[i] > best ? m->step[i] : best;
+	return best;
+}
+
+bool pxd_muster_unheard(const struct pxd_muster *m, int site, char *why, size_t cap)
+{
+	if (m->step[site] != PXD_STEP_NONE || farthest(m) >= PXD_STEP_BEGAN)
+		return false;
+	snprintf(why, cap,
+		"site '%s' has ended before all its ranks had called MPI_Init, as far as its standard error tells",
+		m->h->sites[site].name);
+	return true;
+}
+
+enum pxd_verdict pxd_muster_judge(struct pxd_muster *m, int site, char *why, size_t cap)
+{
+	const char *name = m->h->sites[site].name;
+	enum pxd_step best = farthest(m);
+
 	if (m->step[site] == PXD_STEP_NONE && best == PXD_STEP_BEGAN)
 		return PXD_VERDICT_WAIT; /* all sites are in a job that has begun */
 	/* The end is said by each site for itself, and nobody ends well alone. */

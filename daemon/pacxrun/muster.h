@@ -35,5 +35,7 @@ bool pxd_muster_put(struct pxd_muster *m, int site, const char *record);
 /* pxd_muster_judge: the launcher of `site` has ended with status 0 and all that it wrote has been read. The reason, when it is not
  * well, goes to why. */
 enum pxd_verdict pxd_muster_judge(struct pxd_muster *m, int site, char *why, size_t cap);
+/* pxd_muster_unheard: it has ended with another status, and its launcher may not have said why: whether it was still on its way, in why. */
+bool pxd_muster_unheard(const struct pxd_muster *m, int site, char *why, size_t cap);
 
 #endif
