@@ -24,7 +24,7 @@
 #define STALE       64 /* segments after which a measurement is worth a new look */
 #define POOR        0.97      /* a ratio from here on counts as incompressible */
 #define GAIN        0.96      /* compress when the cost is below this part of w */
-#define SAVE        0.025     /* part of the wire time that trials and samples may lose */
+#define SAVE        0.01      /* part of the wire time that trials and samples may lose */
 #define SAVE_MAX_NS 30e6      /* so that a long time of success does not pay for a long time of losses */
 #define WEIGHT      0.3       /* of a new value in the moving averages */
 #define UNPACK_PART (1 / 3.0) /* decompressing is about three times as fast as compressing */

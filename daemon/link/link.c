@@ -157,7 +157,7 @@ static void conn_drop(struct pxd_stream *s)
 	s->link->writes += s->conn->writes;
 	pxd_conn_close(s->conn);
 	s->conn = NULL;
-	s->tcp_acked = 0;
+	s->tcp_acked = s->tcp_busy = 0;
 }
 
 /* Everything has been acknowledged, BYE included: the peer may close as it likes. */

@@ -98,7 +98,7 @@ struct pxd_stream {
 	uint32_t crc;            /* of that frame so far */
 	char reason[256];
 	size_t nreason;
-	uint64_t tcp_acked; /* bytes, at the last tick */
+	uint64_t tcp_acked, tcp_busy; /* bytes, ns, at the last tick; of this connection */
 	uint64_t acked_at;  /* px_now_ns of the last progress, or when there was nothing to acknowledge */
 	uint64_t acked_then;
 };
@@ -129,7 +129,8 @@ struct pxd_path {
 	struct px_list learning;       /* of pack.c: those that will, after it */
 	size_t packing_bytes;
 	/* Rate of a full link, and the number of streams. */
-	double rate; /* bytes/s, 0 = not known */
+	double rate;    /* bytes/s, 0 = not known */
+	bool rate_told; /* by a rank, not measured yet */
 	uint64_t tick_at, full_since, window_bytes;
 	double best_rate;
 	int best_use;

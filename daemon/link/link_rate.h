@@ -10,4 +10,7 @@
 /* pxd_rate_tick: what has gone since the last tick; more streams (add: one, 0 or PX_E...) as long as they make a full link faster. */
 void pxd_rate_tick(struct pxd_path *l, uint64_t now, int (*add)(struct pxd_path *l));
 
+/* pxd_rate_told: so many bytes/s were seen before anything has filled the path. */
+void pxd_rate_told(struct pxd_path *l, double rate);
+
 #endif

@@ -230,6 +230,13 @@ static size_t queued(const struct pxd_path *l)
 	return n;
 }
 
+/* May a worker encode while the wire sends what is queued? Behind a thin wire processors wait anyway; beside a faster one a job of more processes
+ * than cores has no time to give away. */
+static bool cores_free(const struct pxd_path *l)
+{
+	return l->packing < (unsigned)px_wait_cores() && (l->rate < PXD_THIN || !px_wait_crowded());
+}
+
 /* What the program's rank has said of the numbers; no bound where nothing is to be lost: where the wire is fast. */
 static struct px_hint hint_of(const struct pxd_path *l, const struct px_frame *f)
 {
@@ -304,8 +311,8 @@ static void choose_predicted(struct job *j)
 	pxd_scene_refs(&j->scene, &j->pred, j->which);
 	for (int i = 0; i < j->pred.nrefs; i++)
 		j->pred.ref[i] = j->refs.ref[j->which[i]]->msg;
-	j->ch = pxd_auto_choose_known(l->choose, &o, j->in->len, j->f.elem, l->rate, queued(l),
-		l->packing < (unsigned)px_wait_cores());
+	j->ch = pxd_auto_choose_known(
+		l->choose, &o, j->in->len, j->f.elem, l->rate, queued(l), cores_free(l));
 	if (j->ch.codec == PXD_CODEC_NONE && l->opts->predict == PXD_PREDICTION_ALWAYS)
 		j->ch = (struct pxd_choice){
 			o.residual < o.zstd ? PXD_CODEC_RESIDUAL : PXD_CODEC_ZSTD | PXD_CODEC_SHUFFLE, 1, true
@@ -342,7 +349,7 @@ int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, 
 		}
 		if (j.ch.codec == PXD_CODEC_NONE)
 			j.ch = pxd_auto_choose(l->choose, mine()->codec, seg->data, seg->len, f->elem,
-				l->rate, queued(l), l->packing < (unsigned)px_wait_cores());
+				l->rate, queued(l), cores_free(l));
 	}
 	if (j.ch.codec == PXD_CODEC_NONE && j.hint.bound == 0)
 		return put_plain(&j, ahead);

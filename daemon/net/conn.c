@@ -390,6 +390,11 @@ bool pxd_conn_line_busy(const struct pxd_conn *c)
 	return c->delay && c->delay->line_free > px_now_ns();
 }
 
+double pxd_conn_line_rate(const struct pxd_conn *c)
+{
+	return c->delay ? c->delay->rate : 0;
+}
+
 size_t pxd_conn_busy(const struct pxd_conn *c)
 {
 	return px_buf_len(&c->said) + (c->delay ? c->delay->bytes : 0);

@@ -74,6 +74,8 @@ int pxd_conn_say(struct pxd_conn *c, const uint8_t *head, size_t nhead, const ui
 void pxd_conn_shut(struct pxd_conn *c);
 /* pxd_conn_line_busy: the emulated line has not sent all it has been given; false without emulation. */
 bool pxd_conn_line_busy(const struct pxd_conn *c);
+/* pxd_conn_line_rate: its bytes/s; 0: no rate is emulated. */
+double pxd_conn_line_rate(const struct pxd_conn *c);
 /* pxd_conn_busy: bytes said or delayed that have not left yet. */
 size_t pxd_conn_busy(const struct pxd_conn *c);
 

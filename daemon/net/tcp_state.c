@@ -17,5 +17,6 @@ bool pxd_tcp_state(int fd, struct pxd_tcp_state *s)
 	s->bytes_acked = ti.tcpi_bytes_acked;
 	s->unsent = ti.tcpi_notsent_bytes;
 	s->rtt_us = ti.tcpi_rtt;
+	s->busy_us = ti.tcpi_busy_time;
 	return true;
 }

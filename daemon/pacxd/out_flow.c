@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "err.h"
+#include "link_rate.h"
 #include "pacxd.h"
 #include "pack.h"
 #include "vendor.h"
@@ -486,6 +487,10 @@ int pxd_out_flow_take(struct pxd_out_flow *o, const struct px_frame *f, const ui
 {
 	struct pxd_dest *t = dest_of(o, f->dst);
 
+	if (f->type == PX_F_RATE) {
+		pxd_rate_told(t->path, (double)f->total);
+		return PX_OK;
+	}
 	if (f->type == PX_F_MSG && pxd_pack_pays(t->path, f->body) && inline_pack(o, f, body))
 		return PX_OK;
 	if (px_list_empty(&t->waiting) && may_leave(o, t, f))

@@ -174,6 +174,7 @@ static void frame_take(struct out *o, const struct px_frame *f, const uint8_t *b
 	case PX_F_MSG:
 	case PX_F_ACK:
 	case PX_F_PULL:
+	case PX_F_RATE:
 		message_take(o, f, body, from);
 		break;
 	case PX_F_FIN:

@@ -35,6 +35,7 @@ static const struct px_wait_policy eager = { 30 * US, FOREVER, 50 * US, 200 * US
 /* PACX_WAIT=sleep: for nodes shared with others. */
 static const struct px_wait_policy lazy = { 0, 20 * US, 50 * US, 200 * US };
 
+static bool more_than_cores;
 static struct px_wait_policy chosen = { 0, 1000 * US, 50 * US, 200 * US };
 
 static uint64_t stood; /* nanoseconds that do not count, see px_now_stood */
@@ -67,7 +68,8 @@ void px_wait_setup(int procs, bool daemon)
 {
 	const char *env = getenv("PACX_WAIT");
 
-	chosen = procs > px_wait_cores() ? crowded : roomy;
+	more_than_cores = procs > px_wait_cores();
+	chosen = more_than_cores ? crowded : roomy;
 	if (env && strcmp(env, "spin") == 0)
 		chosen = eager;
 	else if (env && strcmp(env, "sleep") == 0)
@@ -78,6 +80,11 @@ void px_wait_setup(int procs, bool daemon)
 		chosen.nap_max_ns = 2000 * US;
 		prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0); /* Linux adds 50 us to every nap otherwise */
 	}
+}
+
+bool px_wait_crowded(void)
+{
+	return more_than_cores;
 }
 
 bool px_wait_sleeps(void)

@@ -34,6 +34,9 @@ void px_wait_setup(int procs, bool daemon);
 /* px_wait_cores: processors this process may run on (sched_getaffinity), at least 1. */
 int px_wait_cores(void);
 
+/* px_wait_crowded: px_wait_setup was told of more processes than that: work on the side takes time that others want. */
+bool px_wait_crowded(void);
+
 /* px_wait_sleeps: PACX_WAIT=sleep: waiting must not keep a core busy. */
 bool px_wait_sleeps(void);
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "bind.h"
+#include "channel.h"
 #include "coll.h"
 #include "comm.h"
 #include "comm_find.h"
@@ -266,6 +267,14 @@ static int agree(struct px_comm *c, double *mine, double *all, int n)
 	return px_sched_run(s, c);
 }
 
+/* The out-daemons of this site do not have to wait until somebody fills their links. */
+static void tell(struct px_comm *c)
+{
+	for (int p = 0; model.link && c->lrank == 0 && p < c->nparts; p++)
+		if (p != c->self)
+			px_channel_rate(px_leader(c, p), model.link[c->self * model.sites + p].rate);
+}
+
 int px_model_start(void)
 {
 	struct px_comm *c = px_comm_find(px_world_native);
@@ -298,6 +307,7 @@ int px_model_start(void)
 		if (model.link)
 			memcpy(model.link, all + FORCED + 2, (size_t)links * sizeof *model.link);
 		model.known = links == 0 || model.link;
+		tell(c);
 	}
 	free(v);
 	px_coll_stat[PX_COLL_COMM] = keep; /* not the application's */

@@ -441,3 +441,15 @@ void px_channel_stats(const char *json)
 	memcpy(envelope + PX_FRAME_SIZE, json, len);
 	px_envelope_send(&f, envelope, (int)len, px.map.out[0], PX_TAG_UP);
 }
+
+void px_channel_rate(int dst, double rate)
+{
+	uint8_t envelope[PX_ENVELOPE_MAX];
+	struct px_frame f;
+
+	px_envelope_init(&f, PX_F_RATE, px.grank);
+	f.dst = (uint32_t)dst;
+	f.total = rate < 1 ? 1 : rate < 1e15 ? (uint64_t)rate : (uint64_t)1e15;
+	for (int g = 0; g < px.map.gateways; g++)
+		px_envelope_send(&f, envelope, 0, px.map.out[g], PX_TAG_UP);
+}

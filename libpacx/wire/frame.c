@@ -128,6 +128,8 @@ static bool type_valid(const struct px_frame *f)
 		       f->seq == 0 && f->tag == 0;
 	case PX_F_STATS:
 		return ranks_valid(f) && control_valid(f, 0, PX_CONTROL_MAX) && f->seq == 0 && f->tag == 0;
+	case PX_F_RATE:
+		return ranks_valid(f) && message_fields_zero(f) && f->body == 0 && f->seq == 0 && f->tag == 0;
 	default:
 		return false;
 	}

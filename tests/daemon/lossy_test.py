@@ -86,6 +86,13 @@ def short_messages_may_be_lossy_too():
         assert lossy(tmp + "/prog.{mpi}", "compress: zstd", PACX_ACCURACY="other=1e-3") == [0, 0]
 
 
+def a_thin_wire_is_known_before_anything_fills_it():
+    # By the train that ranks send in MPI_Init; what is sent one by one never fills it, and without the rate nothing would be compressed.
+    with tempfile.TemporaryDirectory() as tmp:
+        programs(tmp, SHORT.replace("s < 300", "s < 5"))
+        assert lossy(tmp + "/prog.{mpi}", "emulate: {rate: 0.1MB/s}", PACX_ACCURACY="short=1e-3") == [2 * 5 * 4000] * 2
+
+
 def rows_and_planes_make_it_smaller():
     # As one long row they would be a third of their length.
     given, left = lossy("rows", "compress: zstd", PACX_ACCURACY="rows=1e-3"), lossy("rows", "compress: zstd", "out", PACX_ACCURACY="rows=1e-3")
@@ -97,4 +104,4 @@ if __name__ == "__main__":
         sys.exit(77)
     run([(t.__name__, t) for t in (what_is_asked_for_is_counted, nothing_is_lossy_without_compression,
                                    nothing_is_lossy_that_nobody_asked_for, a_user_can_ask_by_the_name_of_a_communicator, short_messages_may_be_lossy_too,
-                                   rows_and_planes_make_it_smaller)])
+                                   a_thin_wire_is_known_before_anything_fills_it, rows_and_planes_make_it_smaller)])

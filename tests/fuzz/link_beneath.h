@@ -127,6 +127,12 @@ bool pxd_conn_line_busy(const struct pxd_conn *c)
 	return false;
 }
 
+double pxd_conn_line_rate(const struct pxd_conn *c)
+{
+	(void)c;
+	return 0;
+}
+
 size_t pxd_conn_busy(const struct pxd_conn *c)
 {
 	(void)c;

@@ -370,5 +370,9 @@ TEST(cores_are_those_of_the_affinity_mask)
 	CPU_SET(first, &one);
 	REQUIRE_INT(sched_setaffinity(0, sizeof one, &one), 0);
 	CHECK_INT(px_wait_cores(), 1);
+	px_wait_setup(2, false);
+	CHECK(px_wait_crowded());
+	px_wait_setup(1, false);
+	CHECK(!px_wait_crowded());
 	sched_setaffinity(0, sizeof all, &all);
 }

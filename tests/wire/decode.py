@@ -16,7 +16,7 @@ SEGMENTS = (262144, 524288, 1048576)
 RANK_MAX, MESSAGE_MAX = 2**31 - 1, 2**63 - 1
 SYNC, CHECK, COLL, RESERVE, DATA, KEEP = 1, 2, 4, 8, 16, 32
 HELLO, REFUSE, MSG, SEG, ACK, BYE, ABORT, PING, PONG, LINKACK, CREDIT, PULL = range(1, 13)
-WORLD, FIN, STATS = 128, 129, 130
+WORLD, FIN, STATS, RATE = 128, 129, 130, 131
 
 
 class Bad(Exception):
@@ -51,6 +51,7 @@ TYPES = {
     WORLD: {"src", "dst", "body", "total"},
     FIN: {"src", "dst"},
     STATS: {"src", "dst", "body", "total"},
+    RATE: {"src", "dst", "total"},
 }
 FLAGS = {MSG: SYNC | CHECK | COLL | DATA, SEG: SYNC | CHECK | COLL | RESERVE | KEEP}
 BODIES = {HELLO: (1, HELLO_MAX), REFUSE: (0, CONTROL_MAX), ABORT: (0, CONTROL_MAX), WORLD: (1, CONTROL_MAX),
@@ -71,7 +72,7 @@ def frame(data):
     for name in MESSAGE - TYPES[kind]:
         need(f[name] == 0)
     need(f["src"] <= RANK_MAX and f["dst"] <= RANK_MAX)
-    if kind in (HELLO, REFUSE, WORLD, FIN, STATS):
+    if kind in (HELLO, REFUSE, WORLD, FIN, STATS, RATE):
         need(f["seq"] == 0)
     if kind in BODIES:
         low, high = BODIES[kind]
