@@ -99,7 +99,7 @@ struct pxd_stream {
 	char reason[256];
 	size_t nreason;
 	uint64_t tcp_acked, tcp_busy; /* bytes, ns, at the last tick; of this connection */
-	uint64_t acked_at;  /* px_now_ns of the last progress, or when there was nothing to acknowledge */
+	uint64_t acked_at; /* px_now_ns of the last progress, or when there was nothing to acknowledge */
 	uint64_t acked_then;
 };
 

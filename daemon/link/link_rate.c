@@ -13,11 +13,12 @@
 
 /* Since the last tick. */
 struct progress {
-	uint64_t bytes;   /* that the peer's kernel has acknowledged */
-	uint64_t busy_ns; /* so long, at least, there was something to carry; not known: more than has passed */
-	double emulated;  /* rate of the emulated lines in use, 0 = there are none */
-	uint32_t rtt_us;  /* the largest */
-	bool full;        /* every stream in use has more to send than its line takes */
+	uint64_t bytes; /* that the peer's kernel has acknowledged */
+	uint64_t
+		busy_ns; /* so long, at least, there was something to carry; not known: more than has passed */
+	double emulated; /* rate of the emulated lines in use, 0 = there are none */
+	uint32_t rtt_us; /* the largest */
+	bool full;       /* every stream in use has more to send than its line takes */
 };
 
 static uint64_t since(uint64_t now, uint64_t *before)
@@ -107,7 +108,8 @@ static double rate_of(const struct pxd_path *l, const struct progress *p, double
 		return p->emulated;
 	busy = busy < dt / 4 ? dt / 4 : busy;
 	rate = (double)p->bytes / (busy < dt ? busy : dt);
-	return l->rate > 0 && !l->rate_told ? l->rate + (rate > l->rate ? 0.5 : 0.25) * (rate - l->rate) : rate;
+	return l->rate > 0 && !l->rate_told ? l->rate + (rate > l->rate ? 0.5 : 0.25) * (rate - l->rate)
+					    : rate;
 }
 
 void pxd_rate_tick(struct pxd_path *l, uint64_t now, int (*add)(struct pxd_path *l))

@@ -113,21 +113,22 @@ static bool field_take(const struct field *f, size_t nf, void *object, const cha
 static int codec_member(void *arg, const char *key, size_t nkey, const char *v, size_t nv)
 {
 	static const struct field fields[] = {
-		NUMBER(pxd_daemon_link, "in", codec_in),
-		NUMBER(pxd_daemon_link, "out", codec_out),
+		NUMBER(pxd_daemon_link, "in", plain),
+		NUMBER(pxd_daemon_link, "out", coded),
 	};
-	struct pxd_daemon_link one = { .codec_in = 0 }, *l = arg;
+	struct pxd_daemon_link one = { .plain = 0 }, *l = arg;
 
 	field_take(fields, 2, &one, key, nkey, v, nv);
-	l->codec_in += one.codec_in;
-	l->codec_out += one.codec_out;
+	l->plain += one.plain;
+	l->coded += one.coded;
 	return 0;
 }
 
 static int lossy_member(void *arg, const char *key, size_t nkey, const char *v, size_t nv)
 {
 	static const struct field fields[] = {
-		NUMBER(pxd_daemon_link, "in", lossy),
+		NUMBER(pxd_daemon_link, "in", lossy_plain),
+		NUMBER(pxd_daemon_link, "out", lossy_coded),
 	};
 
 	field_take(fields, sizeof fields / sizeof fields[0], arg, key, nkey, v, nv);
@@ -205,6 +206,23 @@ static int daemon_member(void *arg, const char *key, size_t nkey, const char *v,
 	return 0;
 }
 
+static void swap(double *a, double *b)
+{
+	double t = *a;
+
+	*a = *b;
+	*b = t;
+}
+
+/* What goes into an in-daemon's decoders is what came out of the encoders. */
+static void reader_turn(struct pxd_daemon *d)
+{
+	for (int i = 0; i < d->nlinks && strcmp(d->role, "in") == 0; i++) {
+		swap(&d->links[i].plain, &d->links[i].coded);
+		swap(&d->links[i].lossy_plain, &d->links[i].lossy_coded);
+	}
+}
+
 static void daemon_free(struct pxd_daemon *d)
 {
 	free(d->links);
@@ -276,6 +294,7 @@ static int daemon_add(struct pxd_daemons *d, const struct px_buf *b, const char 
 		daemon_free(&one);
 		return rc < 0 ? rc : 0;
 	}
+	reader_turn(&one);
 	while (n > 0 && strchr(" \t\r\n", text[n - 1]))
 		n--;
 	one.text = strndup(text, n);

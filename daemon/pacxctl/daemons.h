@@ -12,8 +12,8 @@ struct pxd_daemon_link {
 	char from[PX_NAME_MAX + 1], to[PX_NAME_MAX + 1], state[16];
 	double since_s, last_byte_s, streams, rtt_us, messages, payload, wire, queued, retained, reconnects,
 		rate;
-	double codec_in, codec_out; /* bytes, of all codecs */
-	double lossy;               /* bytes, before they were compressed */
+	/* Bytes of the program's, and what they took on the wire: in all codecs; within a bound that was asked for. */
+	double plain, coded, lossy_plain, lossy_coded;
 };
 
 struct pxd_daemon {

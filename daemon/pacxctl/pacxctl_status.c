@@ -41,16 +41,16 @@ static void print_links(const struct pxd_daemons *d, int from, int to)
 			snprintf(state, sizeof state, "%s %s", l->state, pxd_time_text(l->since_s, since));
 			if (l->rtt_us > 0)
 				snprintf(rtt, sizeof rtt, "%.2f ms", l->rtt_us / 1e3);
-			if (l->codec_out > 0)
-				snprintf(ratio, sizeof ratio, "%.2f", l->codec_in / l->codec_out);
+			if (l->coded > 0)
+				snprintf(ratio, sizeof ratio, "%.2f", l->plain / l->coded);
 			printf("%-24s %-20s %-18s %7.0f %9s %9.0f %9s %7s %9s %9s %6.0f\n", name, way, state,
 				l->streams, rtt, l->messages, pxd_size_text(l->payload, payload), ratio,
 				pxd_memory_text(l->queued, queued), pxd_memory_text(l->retained, retained),
 				l->reconnects);
-			if (l->lossy > 0)
-				printf("%-24s %-20s %s of numbers within the bound that was asked for "
-				       "(lossy)\n",
-					"", way, pxd_size_text(l->lossy, payload));
+			if (l->lossy_plain > 0)
+				printf("%-24s %-20s %s of numbers are lossy, within the bound that was "
+				       "asked for\n",
+					"", way, pxd_size_text(l->lossy_plain, payload));
 		}
 	}
 }

@@ -178,8 +178,8 @@ static void row_show(struct screen *s, const struct row *r, double most)
 	bar(most > 0 ? r->rate / most : 0, b);
 	if (l->rtt_us > 0)
 		snprintf(rtt, sizeof rtt, "%.2f ms", l->rtt_us / 1e3);
-	if (l->codec_out > 0)
-		snprintf(ratio, sizeof ratio, "%.2f", l->codec_in / l->codec_out);
+	if (l->coded > 0)
+		snprintf(ratio, sizeof ratio, "%.2f", l->plain / l->coded);
 	line(s, "%-22s %-11s %s %9.2f %9.0f %9s %6s %9s %9s %10.0f", way, l->state, b, r->rate / 1e6,
 		r->messages, rtt, ratio, pxd_memory_text(l->queued, queued),
 		pxd_size_text(l->payload, payload), l->messages);

@@ -52,7 +52,8 @@ enum px_frame_type {
 	PX_F_FIN =
 		129, /* rank -> daemon: this rank has finished; daemon -> rank: nothing more will come from me */
 	PX_F_STATS = 130, /* rank -> out-daemon: body = JSON text */
-	PX_F_RATE = 131,  /* rank -> out-daemon: total = bytes/s that the link to the site of dst had at the start */
+	PX_F_RATE =
+		131, /* rank -> out-daemon: total = bytes/s that the link to the site of dst had at the start */
 };
 
 enum px_frame_flags {

@@ -22,7 +22,13 @@ def lossy(program, link, count="in", **env):
                            env={**os.environ, **env}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=100, text=True)
         assert p.returncode == 0 and ", 0 failed" in p.stdout, f"status {p.returncode}: {p.stdout}"
         with open(tmp + "/s") as f:
-            return [l["lossy"][count] for l in json.load(f)["links"]]
+            stats = json.load(f)
+    both = {(l["from"], l["to"]): (l["lossy"], r["lossy"]) for l in stats["links"] for r in stats["links_in"]
+            if (l["from"], l["to"]) == (r["from"], r["to"])}
+    # Both ends count the same, and each writer that begins says so, once.
+    assert len(both) == 2 and all((w["segments"], w["in"], w["out"]) == (r["segments"], r["out"], r["in"]) for w, r in both.values()), both
+    assert p.stdout.count("are lossy from now on") == sum(w["segments"] > 0 for w, r in both.values()), p.stdout
+    return [l["lossy"][count] for l in stats["links"]]
 
 
 def what_is_asked_for_is_counted():

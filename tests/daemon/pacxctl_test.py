@@ -139,10 +139,10 @@ def probe_does_not_disturb_a_job():
 class Daemons:
     """Status sockets as those of pacxd; payload and messages grow with every question."""
 
-    def __init__(self, sites=(("melt", "left", "out"), ("melt", "right", "in")), step=0):
+    def __init__(self, sites=(("melt", "left", "out"), ("melt", "right", "in")), step=0, lossy=0):
         self.dir = tempfile.mkdtemp(dir=DIR.name)
         os.chmod(self.dir, 0o700)
-        self.servers, self.asked, self.step = [], {}, step
+        self.servers, self.asked, self.step, self.lossy = [], {}, step, lossy
         for job, site, role in sites:
             s = socket.socket(socket.AF_UNIX)
             s.bind(f"{self.dir}/{job}-{site}-{role}0.sock")
@@ -164,7 +164,10 @@ class Daemons:
         link = {"from": "left", "to": "right", "state": "up", "since_s": 75, "last_byte_s": 0.5, "streams": 4, "rtt_us": 10123.4,
                 "messages": 1000 * n, "payload_bytes": 5000000 * n * self.step, "wire_bytes": 2000000, "queued_bytes": 65536,
                 "retained_bytes": 2 << 20, "reconnects": 2, "rate_Bps": 1e6,
-                "codec": {"zstd+shuffle": {"segments": 9, "in": 300, "out": 100, "ns": 5}, "lz4": {"in": 100, "out": 60}}}
+                "codec": {"zstd+shuffle": {"segments": 9, "in": 300, "out": 100, "ns": 5}, "lz4": {"in": 100, "out": 60}},
+                "lossy": {"segments": 2 * self.lossy, "in": 720000 * self.lossy, "out": 90000 * self.lossy, "ns": 7}}
+        for c in [*link["codec"].values(), link["lossy"]] if role == "in" else []:
+            c["in"], c["out"] = c["out"], c["in"]
         return json.dumps({"pid": 4711, "job": job, "site": site, "role": role, "gateway": 0, "version": "0.1.0", "uptime_s": 3700,
                            "anon_bytes": 45 << 20, "buffer_bytes": 256 << 20, "buffer_used": 3 << 20, "links": [link]}) + "\n"
 
@@ -189,6 +192,8 @@ def status_shows_daemons_and_links():
         equal(lines[0], "job melt")
         equal(lines[2].split(), "left:out/0 4711 1h01m 45.0 MiB 3.0 MiB of 256 MiB 0.1.0".split())
         equal(lines[6].split(), "left:out/0 left->right up 1m15s 4 10.12 ms 1000 5.0 MB 2.50 64.0 KiB 2.0 MiB 2".split())
+        equal(lines[7].split(), "right:in/0 left->right up 1m15s 4 10.12 ms 1000 5.0 MB 2.50 64.0 KiB 2.0 MiB 2".split())
+        equal("lossy" in p.stdout, False)
         p = ctl("status", "--json", PACX_RUN_DIR=d.dir)
         equal([x["site"] for x in json.loads(p.stdout)], ["left", "right"])
         p = ctl("status", "other", PACX_RUN_DIR=d.dir)
@@ -198,6 +203,13 @@ def status_shows_daemons_and_links():
         p = ctl("status", PACX_RUN_DIR=d.dir)
         equal(p.returncode, 1)
         contains(p.stderr, "has mode 755, others could reach into it")
+
+
+@test
+def status_says_what_was_lossy_at_both_ends():
+    with Daemons(lossy=1) as d:
+        said = [l.split() for l in ctl("status", PACX_RUN_DIR=d.dir).stdout.splitlines() if "lossy" in l]
+        equal(said, ["left->right 720 kB of numbers are lossy, within the bound that was asked for".split()] * 2)
 
 
 @test

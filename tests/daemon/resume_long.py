@@ -2,7 +2,8 @@
 """resume_long.py: resume_test.py with thousands of cuts: couplings of vendors, two and three sites, streams, who dials, security,
 compression; each with its own mixture of faults. For `make check-long`.
 
-usage: tests/daemon/resume_long.py [--times N] [--seed N] [TEST...]        N faults each (500)
+usage: tests/daemon/resume_long.py [--times N] [--seed N] [--reconnect S] [TEST...]        N faults each (500), reconnect: S seconds (6; more on a
+busy machine)
 """
 import argparse
 import os
@@ -38,14 +39,14 @@ RUNS = [
 FAULTS = ("cut", "drop", "flip", "stall")
 
 
-def survive(name, mpi, link, faults, ranks, times, seed):
+def survive(name, mpi, link, faults, ranks, times, seed, reconnect):
     predict, gateways = "predict:" in link, 2 if "gateways" in name else 1
-    with Storm(mpi, ranks, f"reconnect: 6s, {link}", seed=seed, gateways=gateways, **(
+    with Storm(mpi, ranks, f"reconnect: {reconnect}s, {link}", seed=seed, gateways=gateways, **(
             {"program": "steady", "largest": 300000} if predict else {})) as j:
         j.running()
         for i, p in enumerate(j.proxies):
             p.chaos(seed + i, faults, most=1 << 20, seconds=0.1)
-        j.until(lambda: sum(j.count(f) for f in FAULTS) >= times, f"{times} faults", 60 + times)
+        j.until(lambda: sum(j.count(f) for f in FAULTS) >= times, f"{times} faults", (60 + times) * reconnect // 6)
         text = j.good()
         if predict:
             print(f"  # {predicted(text, j.links())} segments referred to earlier ones")
@@ -63,6 +64,7 @@ def main():
     parser = argparse.ArgumentParser(usage=__doc__.partition("usage: ")[2])
     parser.add_argument("--times", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--reconnect", type=int, default=6)
     parser.add_argument("only", nargs="*")
     args = parser.parse_args()
     have = [f for f in flavors() if os.path.exists(f"{BUILD}/{f}/tests/storm")]
@@ -74,7 +76,7 @@ def main():
         pairs = [[have[(n + i) % len(have)] for i in range(sites)]] + ([[have[n % len(have)]] * sites] if len(have) > 1 else [])
         for mpi in pairs:
             tests.append((f"{name}_{'_'.join(mpi)}",
-                          lambda m=mpi, a=(link, faults, ranks), s=args.seed + 100 * n, w=name: survive(w, m, *a, args.times, s)))
+                          lambda m=mpi, a=(link, faults, ranks), s=args.seed + 100 * n, w=name: survive(w, m, *a, args.times, s, args.reconnect)))
     run([t for t in tests if not args.only or any(o in t[0] for o in args.only)])
 
 
