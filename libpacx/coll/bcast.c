@@ -1,4 +1,13 @@
-/* bcast.c: barrier and broadcast. One message between sites, or groups of them and then sites, native inside (PACX-MPI; flat tree of MagPIe). */
+/* bcast.c: barrier and broadcast. One message between sites, or groups of them and then sites, native inside (PACX-MPI; flat tree of MagPIe).
+ *
+ * Design: what the daemons do of it. A short message to n - 1 sites is one native message, whose body the out-daemon puts into the frames of all
+ * (PX_FF_SAME, outbox.h): at 8 sites 1 native message instead of 7, 120 + 7 * 80 bytes instead of 7 * 200; so for all operations.
+ * A payload beyond 8 KiB, which an out-daemon fetches by the credit of its receiver, is fetched for each: to fetch it once, all receivers would have to wait
+ * for the slowest one, whose rank may wait for a message of one of them. Pieces do as well where bandwidth rules: of 64 KiB to 8 sites the root gives
+ * its daemon 65,536 bytes, and each other site 6 / 7 of that; where latency rules, and `leader` gives 7 * 65,536, the copies more are 0.1 ms.
+ * At the other end an in-daemon that served each of r receivers would send r native messages, one after the other, with r frames of credit over the
+ * wide area; leader and native broadcast take r, too, and those in a tree. It would save the leader's turn only.
+ */
 #include "bind.h"
 #include "coll.h"
 #include "comm.h"

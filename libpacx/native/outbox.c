@@ -25,10 +25,12 @@ struct parcel {
 
 static struct parcel *flying, **flying_end = &flying; /* in the order sent */
 static int corked;
+struct px_given px_given;
 
 /* What is being packed: frames for one native rank under one tag. */
 static struct {
 	int to, tag, n;
+	int body, nbody; /* of the last frame: where it lies; a frame with PX_FF_SAME has that of the one before */
 	uint8_t bytes[PX_BATCH_MAX];
 } batch;
 
@@ -37,6 +39,10 @@ static int post(const uint8_t *bytes, int n, int to, int tag)
 	struct parcel *p;
 	int rc;
 
+	if (tag == PX_TAG_UP) {
+		px_given.messages++;
+		px_given.bytes += (uint64_t)n;
+	}
 	if (n <= COPIED && to != px.map.native_of[px.lrank])
 		return px_n.Send(bytes, n, MPI_BYTE, to, tag, px.map.relay);
 	p = malloc(sizeof *p + (size_t)n);
@@ -58,8 +64,14 @@ int px_outbox_flush(void)
 {
 	int n = batch.n;
 
-	batch.n = 0;
+	batch.n = batch.nbody = 0;
 	return n > 0 ? post(batch.bytes, n, batch.to, batch.tag) : MPI_SUCCESS;
+}
+
+bool px_outbox_has(const uint8_t *body, int n, int to, int tag)
+{
+	return corked && n > 0 && batch.to == to && batch.tag == tag && batch.nbody == n &&
+	       batch.n + PX_FRAME_SIZE <= PX_BATCH_MAX && memcmp(batch.bytes + batch.body, body, (size_t)n) == 0;
 }
 
 int px_outbox_send(const uint8_t *bytes, int n, int to, int tag)
@@ -74,6 +86,10 @@ int px_outbox_send(const uint8_t *bytes, int n, int to, int tag)
 		return post(bytes, n, to, tag);
 	batch.to = to;
 	batch.tag = tag;
+	if (!px_frame_same(bytes)) {
+		batch.body = batch.n + PX_FRAME_SIZE;
+		batch.nbody = n - PX_FRAME_SIZE;
+	}
 	memcpy(batch.bytes + batch.n, bytes, (size_t)n);
 	batch.n += n;
 	return MPI_SUCCESS;

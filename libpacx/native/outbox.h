@@ -2,6 +2,7 @@
  *
  * Owns copies of what the native MPI has not taken yet, so that an envelope is sent when the call returns, and no call waits for its
  * receiver: over Open MPI's shared memory a blocking send of more than 256 bytes returns only when the receiver has polled.
+ * A body that goes to several sites is packed once: PX_FF_SAME.
  * Between px_outbox_cork and px_outbox_uncork frames to one daemon are packed into as few native messages as they fit in; nothing
  * waits for company outside of that. Called with the library's lock; never waits but in px_outbox_close.
  */
@@ -15,6 +16,9 @@
  * order sent. MPI error code. */
 int px_outbox_send(const uint8_t *bytes, int n, int to, int tag);
 
+/* px_outbox_has: is body[0..n) the body of the last frame packed for `to`, and room for one more header? */
+bool px_outbox_has(const uint8_t *body, int n, int to, int tag);
+
 /* Calls may be nested; the outermost uncork sends what has been packed. px_outbox_flush sends it at once. MPI error code. */
 void px_outbox_cork(void);
 int px_outbox_uncork(void);
@@ -24,5 +28,11 @@ int px_outbox_flush(void);
 bool px_outbox_poll(void);
 /* px_outbox_close: wait until all has left; before the native Finalize. */
 void px_outbox_close(void);
+
+/* What has been given to the out-daemons under PX_TAG_UP, for statistics. */
+struct px_given {
+	uint64_t messages, bytes; /* native messages, bytes in them */
+};
+extern struct px_given px_given;
 
 #endif

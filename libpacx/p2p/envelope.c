@@ -8,8 +8,16 @@
 
 int px_envelope_send(const struct px_frame *f, uint8_t *envelope, int body, int to, int tag)
 {
-	px_frame_put(f, envelope);
-	return px_outbox_send(envelope, PX_FRAME_SIZE + body, to, tag);
+	struct px_frame same = *f;
+
+	if (!px_outbox_has(envelope + PX_FRAME_SIZE, body, to, tag)) {
+		px_frame_put(f, envelope);
+		return px_outbox_send(envelope, PX_FRAME_SIZE + body, to, tag);
+	}
+	same.flags |= PX_FF_SAME;
+	same.body = 0;
+	px_frame_put(&same, envelope);
+	return px_outbox_send(envelope, PX_FRAME_SIZE, to, tag);
 }
 
 void px_envelope_init(struct px_frame *f, enum px_frame_type type, int dst)

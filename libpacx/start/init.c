@@ -298,32 +298,38 @@ static const char *const coll_name[] = {
 /* Counters of this site's ranks, added up: calls and depth are the largest of any rank. */
 static void report(void)
 {
-	unsigned long long sum[2 * PX_COLL_COUNT] = { 0 }, max[2 * PX_COLL_COUNT] = { 0 },
-				   mine[2 * PX_COLL_COUNT], tops[2 * PX_COLL_COUNT];
+	enum { SUMS = 4, TOPS = 2 };
+	unsigned long long sum[SUMS * PX_COLL_COUNT] = { 0 }, max[TOPS * PX_COLL_COUNT] = { 0 },
+				      mine[SUMS * PX_COLL_COUNT], tops[TOPS * PX_COLL_COUNT];
 	char json[PX_INLINE_MAX];
 	size_t len = 0;
 
 	if (!px_environ.stats)
 		return;
 	for (int i = 0; i < PX_COLL_COUNT; i++) {
-		mine[2 * i] = px_coll_stat[i].messages;
-		mine[2 * i + 1] = px_coll_stat[i].bytes;
-		tops[2 * i] = px_coll_stat[i].calls;
-		tops[2 * i + 1] = px_coll_stat[i].depth;
+		const struct px_coll_stat *c = &px_coll_stat[i];
+
+		memcpy(&mine[SUMS * i],
+			(unsigned long long[SUMS]){ c->messages, c->bytes, c->given, c->given_bytes },
+			sizeof *mine * SUMS);
+		tops[TOPS * i] = c->calls;
+		tops[TOPS * i + 1] = c->depth;
 	}
-	px_n.Reduce(mine, sum, 2 * PX_COLL_COUNT, MPI_UNSIGNED_LONG_LONG, MPI_SUM, 0, px.map.apps);
-	px_n.Reduce(tops, max, 2 * PX_COLL_COUNT, MPI_UNSIGNED_LONG_LONG, MPI_MAX, 0, px.map.apps);
+	px_n.Reduce(mine, sum, SUMS * PX_COLL_COUNT, MPI_UNSIGNED_LONG_LONG, MPI_SUM, 0, px.map.apps);
+	px_n.Reduce(tops, max, TOPS * PX_COLL_COUNT, MPI_UNSIGNED_LONG_LONG, MPI_MAX, 0, px.map.apps);
 	if (px.lrank != 0)
 		return;
 	len = (size_t)snprintf(json, sizeof json, "{");
 	for (int i = 0; i < PX_COLL_COUNT; i++) {
-		char one[200];
+		const unsigned long long *x = &sum[SUMS * i];
+		char one[300];
 		int n = snprintf(one, sizeof one,
-			"%s\"%s\":{\"calls\":%llu,\"messages\":%llu,\"bytes\":%llu,\"latencies\":%llu}",
-			len > 1 ? "," : "", coll_name[i], max[2 * i], sum[2 * i], sum[2 * i + 1],
-			max[2 * i + 1]);
+			"%s\"%s\":{\"calls\":%llu,\"messages\":%llu,\"bytes\":%llu,\"latencies\":%llu,"
+			"\"native_messages\":%llu,\"native_bytes\":%llu}",
+			len > 1 ? "," : "", coll_name[i], max[TOPS * i], x[0], x[1], max[TOPS * i + 1], x[2],
+			x[3]);
 
-		if (max[2 * i] == 0)
+		if (max[TOPS * i] == 0)
 			continue;
 		if (len + (size_t)n + 2 > sizeof json) {
 			px_log(PX_LOG_WARN, "statistics of %s and what follows do not fit and are left out",

@@ -70,16 +70,17 @@ static bool msg_valid(const struct px_frame *f)
 		f->flags & (PX_FF_RESERVE | PX_FF_KEEP))
 		return false;
 	if (f->seg == 0)
-		return f->body == f->total && f->total <= PX_INLINE_MAX && f->local == 0 && f->via == 0 &&
-		       !(f->flags & PX_FF_DATA);
-	return f->body == 0 && f->total > 0 && f->total <= INT64_MAX && seg_valid(f->seg);
+		return f->body == (f->flags & PX_FF_SAME ? 0 : f->total) && f->total <= PX_INLINE_MAX &&
+		       f->local == 0 && f->via == 0 && !(f->flags & PX_FF_DATA);
+	return !(f->flags & PX_FF_SAME) && f->body == 0 && f->total > 0 && f->total <= INT64_MAX && seg_valid(f->seg);
 }
 
 static bool seg_frame_valid(const struct px_frame *f)
 {
 	uint64_t left;
 
-	if (!seg_valid(f->seg) || f->total == 0 || f->total > INT64_MAX || f->flags & PX_FF_DATA)
+	if (!seg_valid(f->seg) || f->total == 0 || f->total > INT64_MAX ||
+		f->flags & (PX_FF_DATA | PX_FF_SAME))
 		return false;
 	if (f->offset >= f->total || f->offset % f->seg != 0)
 		return false;
@@ -178,6 +179,7 @@ int px_frame_get(const uint8_t *in, size_t len, struct px_frame *f)
 
 int px_frame_next(const uint8_t *in, size_t len, size_t *at, struct px_frame *f, const uint8_t **body)
 {
+	uint64_t before = *at > 0 ? f->body : 0;
 	int rc;
 
 	if (*at == len)
@@ -186,6 +188,13 @@ int px_frame_next(const uint8_t *in, size_t len, size_t *at, struct px_frame *f,
 	if (rc < 0)
 		return rc;
 	*at += PX_FRAME_SIZE;
+	if (f->flags & PX_FF_SAME) {
+		if (f->total != before || before == 0)
+			return PX_EPROTO;
+		f->flags &= (uint16_t)~PX_FF_SAME;
+		f->body = before;
+		return 1;
+	}
 	if (f->body > len - *at)
 		return PX_ESHORT;
 	*body = in + *at;
@@ -200,7 +209,7 @@ int px_frame_check_link(const struct px_frame *f, int reverse)
 
 	/* HELLO and REFUSE come before, or never: whoever reads a link finds them out of order by their number. */
 	if (!here || f->type > PX_F_LINK_LAST || f->local != 0 || (f->seq != 0) != counted ||
-		f->flags & PX_FF_DATA)
+		f->flags & (PX_FF_DATA | PX_FF_SAME))
 		return PX_EPROTO;
 	return 0;
 }

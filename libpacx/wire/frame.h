@@ -63,7 +63,8 @@ enum px_frame_flags {
 	PX_FF_RESERVE = 1 << 3, /* SEG: sent on the credit that is kept for pulled messages */
 	PX_FF_DATA = 1 << 4,    /* inside a site: not an announcement, only the beginning of its payload */
 	PX_FF_KEEP = 1 << 5,    /* SEG: both ends of the stream remember it, later ones may refer to it */
-	PX_FF_ALL = PX_FF_SYNC | PX_FF_CHECK | PX_FF_COLL | PX_FF_RESERVE | PX_FF_DATA | PX_FF_KEEP,
+	PX_FF_SAME = 1 << 6,    /* inside a site: its payload is the body of the frame before */
+	PX_FF_ALL = PX_FF_SYNC | PX_FF_CHECK | PX_FF_COLL | PX_FF_RESERVE | PX_FF_DATA | PX_FF_KEEP | PX_FF_SAME,
 };
 
 struct px_frame {
@@ -99,8 +100,14 @@ void px_frame_put(const struct px_frame *f, uint8_t *out);
 int px_frame_get(const uint8_t *in, size_t len, struct px_frame *f);
 
 /* px_frame_next: the frames of a native message, which holds nothing but whole ones: the next one at *at, and its body. 1, 0 at the end,
- * or PX_E... */
+ * or PX_E... *f and *body still are what the call before has given: a frame with SAME comes out with that body, and without the flag. */
 int px_frame_next(const uint8_t *in, size_t len, size_t *at, struct px_frame *f, const uint8_t **body);
+
+/* px_frame_same: of a frame that px_frame_put has made: has it PX_FF_SAME? */
+static inline int px_frame_same(const uint8_t *frame)
+{
+	return (frame[4] & PX_FF_SAME) != 0;
+}
 
 /* px_frame_check_link: may f, as px_frame_get gave it, cross a link from writer to reader (reverse = 0), or on its way
  * back (reverse = 1)? Site-local types may not, `local` is 0, and exactly MSG, SEG, ACK, BYE and ABORT towards the

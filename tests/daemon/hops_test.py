@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""hops_test.py: on 2, 3, 4 and 8 sites every collective operation costs one wide-area latency, and no item goes to a site twice.
+"""hops_test.py: on 2, 3, 4 and 8 sites every collective operation costs one wide-area latency, and no item goes to a site twice; what goes to
+several sites is given to the out-daemon once.
 
 Counted (--stats), not timed, with tests/mpi/hops.c; speaks the protocol of tests/run.
 """
@@ -12,6 +13,7 @@ import tempfile
 BUILD = os.environ.get("PACX_BUILD", "build")
 BLOCK = 120     # bytes, hops.c
 CALLS = 2
+HEADER = 80     # of a frame
 # Whatever a loaded machine measures of its links.
 SHORT = {f"PACX_COLL_{op}": "leader" for op in ("BCAST", "REDUCE", "ALLREDUCE")}
 
@@ -55,6 +57,14 @@ def expected(members, blocked):
             "reduce_scatter_block": spread, "scan": scan, "exscan": scan, "neighbor": tuple(5 * k for k in ring)}
 
 
+def handed(members):
+    """Operation -> native messages to the out-daemons, and bytes in them, of one call: what a leader has for the other sites is one native message,
+    with one header for each of them and, if it is the same for all, one body."""
+    s, n, head = len(members), sum(members), HEADER * (len(members) - 1)
+    return {"barrier": (s, s * head), "bcast": (1, head + BLOCK), "allgather": (s, s * head + n * BLOCK),
+            "allgatherv": (s, s * head + n * BLOCK), "allreduce": (s, s * (head + BLOCK))}
+
+
 def check(sites, mpi, order):
     members = [int(m) for m in sites.split("+")]
     with tempfile.TemporaryDirectory() as tmp:
@@ -75,6 +85,9 @@ def check(sites, mpi, order):
             return f"{op}: {sums[0]} messages, {sums[1]} bytes, expected {CALLS * messages} and {CALLS * blocks * BLOCK}"
         if max(g["latencies"] for g in got) != 1:
             return f"{op}: {[g['latencies'] for g in got]} latencies in sequence"
+        native, want = [sum(g[f"native_{k}"] for g in got) for k in ("messages", "bytes")], handed(members).get(op)
+        if want and native != [CALLS * w for w in want]:
+            return f"{op}: {native} native messages and bytes to the out-daemons, expected {CALLS} times {want}"
     return None
 
 

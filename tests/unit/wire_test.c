@@ -132,8 +132,54 @@ TEST(only_numbered_frames_cross_a_link)
 		CHECK_INT(px_frame_check_link(&f, 1), PX_EPROTO);
 	f = (struct px_frame){ .version = 1, .type = PX_F_MSG, .seq = 1, .flags = PX_FF_DATA };
 	CHECK_INT(px_frame_check_link(&f, 0), PX_EPROTO);
+	f.flags = PX_FF_SAME;
+	CHECK_INT(px_frame_check_link(&f, 0), PX_EPROTO);
 	f = (struct px_frame){ .version = 1, .type = PX_F_MSG, .seq = 1, .local = 16 };
 	CHECK_INT(px_frame_check_link(&f, 0), PX_EPROTO);
+}
+
+/* A frame of a native message at `out`; its bytes. */
+static size_t put_inline(uint8_t *out, unsigned flags, const char *body, uint64_t total)
+{
+	size_t n = flags & PX_FF_SAME ? 0 : (size_t)total;
+	struct px_frame f = {
+		.version = 1, .type = PX_F_MSG, .flags = (uint16_t)flags, .body = n, .total = total
+	};
+
+	px_frame_put(&f, out);
+	memcpy(out + PX_FRAME_SIZE, body, n);
+	return PX_FRAME_SIZE + n;
+}
+
+TEST(same_body_is_that_of_the_frame_before)
+{
+	uint8_t bytes[1024];
+	const uint8_t *body = NULL;
+	struct px_frame f = { .body = 99 };
+	size_t n = put_inline(bytes, 0, "hello", 5), at = 0, end;
+
+	for (int i = 0; i < 2; i++)
+		n += put_inline(bytes + n, PX_FF_SAME | PX_FF_COLL, "", 5);
+	end = n;
+	for (int i = 0; i < 3; i++) {
+		CHECK_INT(px_frame_next(bytes, end, &at, &f, &body), 1);
+		CHECK_INT((long)f.body, 5);
+		CHECK_INT(f.flags, i ? PX_FF_COLL : 0);
+		CHECK_MEM(body, "hello", 5);
+	}
+	CHECK_INT(px_frame_next(bytes, end, &at, &f, &body), 0);
+	/* Of another length; behind a frame without a body; the first one, whatever was in f. */
+	n += put_inline(bytes + n, PX_FF_SAME, "", 4);
+	CHECK_INT(px_frame_next(bytes, n, &at, &f, &body), PX_EPROTO);
+	n = put_inline(bytes, 0, "", 0);
+	n += put_inline(bytes + n, PX_FF_SAME, "", 5);
+	at = 0;
+	CHECK_INT(px_frame_next(bytes, n, &at, &f, &body), 1);
+	CHECK_INT(px_frame_next(bytes, n, &at, &f, &body), PX_EPROTO);
+	f.body = 5;
+	at = 0;
+	n = put_inline(bytes, PX_FF_SAME, "", 5);
+	CHECK_INT(px_frame_next(bytes, n, &at, &f, &body), PX_EPROTO);
 }
 
 static struct px_hello example(int site, int nsites, uint32_t nranks)

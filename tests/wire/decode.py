@@ -14,7 +14,7 @@ import zlib
 FRAME_SIZE, INLINE_MAX, HELLO_MAX, CONTROL_MAX = 80, 8112, 512, 1048576
 SEGMENTS = (262144, 524288, 1048576)
 RANK_MAX, MESSAGE_MAX = 2**31 - 1, 2**63 - 1
-SYNC, CHECK, COLL, RESERVE, DATA, KEEP = 1, 2, 4, 8, 16, 32
+SYNC, CHECK, COLL, RESERVE, DATA, KEEP, SAME = 1, 2, 4, 8, 16, 32, 64
 HELLO, REFUSE, MSG, SEG, ACK, BYE, ABORT, PING, PONG, LINKACK, CREDIT, PULL = range(1, 13)
 WORLD, FIN, STATS, RATE = 128, 129, 130, 131
 
@@ -53,7 +53,7 @@ TYPES = {
     STATS: {"src", "dst", "body", "total"},
     RATE: {"src", "dst", "total"},
 }
-FLAGS = {MSG: SYNC | CHECK | COLL | DATA, SEG: SYNC | CHECK | COLL | RESERVE | KEEP}
+FLAGS = {MSG: SYNC | CHECK | COLL | DATA | SAME, SEG: SYNC | CHECK | COLL | RESERVE | KEEP}
 BODIES = {HELLO: (1, HELLO_MAX), REFUSE: (0, CONTROL_MAX), ABORT: (0, CONTROL_MAX), WORLD: (1, CONTROL_MAX),
           STATS: (0, CONTROL_MAX)}
 
@@ -82,8 +82,10 @@ def frame(data):
     if kind == MSG:
         need(f["offset"] <= min(8 * f["total"], MESSAGE_MAX))
     if kind == MSG and f["seg"] == 0:
-        need(f["body"] == f["total"] <= INLINE_MAX and f["local"] == 0 and f["via"] == 0 and not f["flags"] & DATA)
+        need(f["body"] == (0 if f["flags"] & SAME else f["total"]) and f["total"] <= INLINE_MAX)
+        need(f["local"] == 0 and f["via"] == 0 and not f["flags"] & DATA)
     elif kind in (MSG, SEG):
+        need(not f["flags"] & SAME)
         need(f["seg"] in SEGMENTS and 0 < f["total"] <= MESSAGE_MAX)
         if kind == MSG:
             need(f["body"] == 0)
@@ -103,7 +105,7 @@ def frame(data):
 def frame_link(f):
     """The rules marked [E, link], from writer to reader."""
     numbered = MSG <= f["type"] <= ABORT
-    return f["type"] <= PONG and f["local"] == 0 and (f["seq"] != 0) == numbered and not f["flags"] & DATA
+    return f["type"] <= PONG and f["local"] == 0 and (f["seq"] != 0) == numbered and not f["flags"] & (DATA | SAME)
 
 
 FIXED = struct.Struct("<8H IiI 12B i QQ 4B HH")
