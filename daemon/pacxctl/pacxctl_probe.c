@@ -205,7 +205,7 @@ static int bandwidth(struct pxd_way *w, uint64_t ns, struct slowest *slow)
 /* What libpacx would choose over such links, by length (costs.h), and what it would cost. */
 static void print_choices(const struct pxd_hosts *h, const struct slowest *l)
 {
-	static const char *const ops[PX_COST_COUNT] = { "bcast", "reduce", "allreduce", "alltoall" };
+	static const char *const ops[] = { "bcast", "reduce", "allreduce", "alltoall" };
 	static const struct {
 		const char *name;
 		double bytes;
@@ -232,7 +232,7 @@ static void print_choices(const struct pxd_hosts *h, const struct slowest *l)
 	printf("collectives over all %d sites, all links as the slowest of these: algorithm (segments; of an "
 	       "alltoall, by block: messages from site to site), ms\n",
 		on.sites);
-	for (int op = 0; op < PX_COST_COUNT; op++) {
+	for (int op = 0; op <= PX_COST_ALLTOALL; op++) { /* an allgather of equal blocks has no choice */
 		printf("  %-10s", ops[op]);
 		for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
 			/* Of an alltoall: blocks of this size. */

@@ -159,7 +159,7 @@ static void env_make(const struct pxd_hosts *h, const struct pxd_plan_options *o
 {
 	static const char *const passed[] = { "PACX_LOG", "PACX_WAIT", "PACX_PROGRESS", "PACX_ACCURACY",
 		"PACX_ASSOCIATIVE", "PACX_RECORD_SIZE", "PACX_COLL_BCAST", "PACX_COLL_REDUCE",
-		"PACX_COLL_ALLREDUCE" };
+		"PACX_COLL_ALLREDUCE", "PACX_COLL_ALLTOALL", "PACX_COLL_ALLGATHER" };
 	const struct pxd_site *s = st->site;
 
 	words_add(env, "PACX_SITE=%s", s->name);

@@ -10,29 +10,36 @@
 static const char *const names[PX_ALG_COUNT] = { "leader", "segments", "pieces", "lanes", "direct" };
 
 /* Shares of the vector that a link carries in sequence: n sites, k terms of a site (1 in a broadcast). */
-static double whole(int n, int k)
+static double whole(const struct px_cost_links *on, int k)
 {
-	(void)n;
+	(void)on;
 	return k;
 }
 
 /* Bytes that are counted for all terms together. */
-static double together(int n, int k)
+static double together(const struct px_cost_links *on, int k)
 {
-	(void)n;
+	(void)on;
 	(void)k;
 	return 1;
 }
 
-static double spread_pieces(int n, int k)
+static double spread_pieces(const struct px_cost_links *on, int k)
 {
 	(void)k;
-	return 2.0 / (n - 1);
+	return 2.0 / (on->sites - 1);
 }
 
-static double folded_pieces(int n, int k)
+static double folded_pieces(const struct px_cost_links *on, int k)
 {
-	return (k + 1.0) / n;
+	return (k + 1.0) / on->sites;
+}
+
+/* A link carries a piece of each block but that of its end. */
+static double passed_on(const struct px_cost_links *on, int k)
+{
+	(void)k;
+	return on->others / (on->sites - 1);
 }
 
 /* The table: M bytes over links of L seconds and B bytes/s cost latencies * L + share * M / B, local * M / LOCAL_RATE for the steps inside
@@ -42,7 +49,7 @@ static const struct row {
 	enum px_cost_op op;
 	enum px_algorithm how;
 	int latencies;
-	double (*share)(int n, int k);
+	double (*share)(const struct px_cost_links *on, int k);
 	double local;
 } table[] = {
 	{ PX_COST_BCAST, PX_ALG_LEADER, 1, whole, 2 },
@@ -59,6 +66,8 @@ static const struct row {
 	{ PX_COST_ALLREDUCE, PX_ALG_LANES, 1, whole, 0.5 },
 	{ PX_COST_ALLTOALL, PX_ALG_LEADER, 1, together, 4 },
 	{ PX_COST_ALLTOALL, PX_ALG_DIRECT, 1, together, 0 },
+	{ PX_COST_ALLGATHER, PX_ALG_LEADER, 1, together, 2 },
+	{ PX_COST_ALLGATHER, PX_ALG_PIECES, 2, passed_on, 2 },
 };
 #define ROWS (int)(sizeof table / sizeof table[0])
 
@@ -85,7 +94,8 @@ static double cost(const struct row *w, const struct px_cost_links *on, int term
 
 	if (w->op == PX_COST_ALLTOALL)
 		messages = w->how == PX_ALG_DIRECT ? terms : 3; /* two within sites */
-
+	if (w->op == PX_COST_ALLGATHER)
+		messages = w->how == PX_ALG_PIECES ? (on->sites - 1) * (on->sites - 1) : 1;
 	if ((w->how == PX_ALG_SEGMENTS || w->how == PX_ALG_LANES) && segments == 1)
 		return -1;
 	if (w->how == PX_ALG_PIECES && on->grouped)
@@ -93,7 +103,7 @@ static double cost(const struct row *w, const struct px_cost_links *on, int term
 	/* What several ranks send goes through one process where there is one gateway. */
 	if (w->how == PX_ALG_LANES && (on->ranks < 2 || on->gateways < 2))
 		return -1;
-	return w->latencies * on->latency + w->share(on->sites, terms) * bytes / rate +
+	return w->latencies * on->latency + w->share(on, terms) * bytes / rate +
 	       w->local * bytes / LOCAL_RATE + messages * STEP;
 }
 

@@ -15,13 +15,21 @@ enum px_algorithm {
 	PX_ALG_COUNT
 };
 
-enum px_cost_op { PX_COST_BCAST, PX_COST_REDUCE, PX_COST_ALLREDUCE, PX_COST_ALLTOALL, PX_COST_COUNT };
+enum px_cost_op {
+	PX_COST_BCAST,
+	PX_COST_REDUCE,
+	PX_COST_ALLREDUCE,
+	PX_COST_ALLTOALL,
+	PX_COST_ALLGATHER,
+	PX_COST_COUNT
+};
 
 struct px_cost_links {
 	double latency, rate; /* s, bytes/s of the slowest link between two sites */
 	double uplink; /* bytes/s in each direction that all links of a site share, of the site that has least; 0 = no limit */
 	int sites, ranks, gateways; /* ranks and gateways of the sites that have fewest */
 	bool grouped;               /* what goes to several sites of a group shall cross to it once */
+	double others; /* allgather: the blocks of all sites but the one with least, in blocks of the site with most */
 };
 
 const char *px_algorithm_name(enum px_algorithm how);
@@ -34,7 +42,7 @@ bool px_cost_has(enum px_cost_op op, enum px_algorithm how);
 int px_cost_segments(enum px_algorithm how, double bytes);
 
 /* px_cost: s, of `bytes` bytes of one operand, of which `terms` have to leave a site (1 in a broadcast); of an alltoall: `terms` blocks, of `bytes`
- * together, go from a site to another. Below 0: not to be had. */
+ * together, go from a site to another; of an allgather: of the site with most. Below 0: not to be had. */
 double px_cost(
 	enum px_cost_op op, enum px_algorithm how, const struct px_cost_links *on, int terms, double bytes);
 

@@ -1,6 +1,8 @@
 /* allgather.c: allgather(v): gather inside each site, leaders exchange the blocks of their sites, native
  * broadcast inside. Each item crosses to another site once, after one latency. Where sites are grouped, leaders exchange within the group, heads the blocks of
- * their groups, and heads give the others what has come. (Blocks that are alike fill all links alike: pieces would save nothing.)
+ * their groups, and heads give the others what has come.
+ * Where one site has much more than others its links would carry that while the rest idle: then all blocks go in pieces, one to each other site, which passes
+ * it on, after two latencies. (Blocks that are alike fill all links alike: there pieces save nothing.)
  */
 #include <string.h>
 
@@ -9,6 +11,7 @@
 #include "comm.h"
 #include "datatype.h"
 #include "groups.h"
+#include "model.h"
 #include "raise.h"
 
 #define INT_LIMIT 0x7fffffff /* the native calls inside a site count bytes in int */
@@ -86,6 +89,58 @@ static void exchange(struct px_sched *s, const struct px_groups *g, const struct
 	px_sched_round(s);
 }
 
+/* Leaders: in pieces, of which each other site gets one of each block from its site and passes it on to the others. A message's number says whose
+ * block it is of. */
+static void exchange_pieces(struct px_sched *s, const struct spread *x)
+{
+	struct px_comm *c = px_sched_comm(s);
+	int n = c->nparts, self = c->self;
+
+	for (int p = 0; p < n && px_sched_ok(s); p++) {
+		MPI_Count own = x->own[p];
+		int got = -1;
+
+		px_sched_sub(s, p);
+		for (int i = 0; i < n; i++) {
+			int q = (self + i) % n,
+			    k = q - (q > p); /* ourselves first: the piece that we pass on */
+			MPI_Count first = own * k / (n - 1), bytes = own * (k + 1) / (n - 1) - first;
+			char *at = x->by_site + x->start[p] + first;
+
+			if (q == p || bytes == 0)
+				continue;
+			if (p == self)
+				px_sched_send(s, at, bytes, MPI_BYTE, px_leader(c, q));
+			else if (q == self)
+				got = px_sched_recv_all(s, at, bytes, px_leader(c, p));
+			else
+				px_sched_recv_all(s, at, bytes, px_leader(c, q));
+		}
+		for (int q = 0, k = self - (self > p); q < n && got >= 0; q++)
+			if (q != p && q != self) {
+				MPI_Count first = own * k / (n - 1), end = own * (k + 1) / (n - 1);
+
+				px_sched_when(s, got);
+				px_sched_send(s, x->by_site + x->start[p] + first, end - first, MPI_BYTE,
+					px_leader(c, q));
+			}
+	}
+	px_sched_sub(s, 0);
+	px_sched_round(s);
+}
+
+static bool in_pieces(struct px_comm *c, const struct spread *x)
+{
+	MPI_Count most = 0, least = x->total;
+
+	for (int p = 0; p < c->nparts; p++) {
+		most = x->own[p] > most ? x->own[p] : most;
+		least = x->own[p] < least ? x->own[p] : least;
+	}
+	return most > 0 && c->nparts > 2 && c->nparts <= PX_SUBS &&
+	       px_model_pick_allgather(c, most, (double)(x->total - least) / (double)most) == PX_ALG_PIECES;
+}
+
 static int reorder(struct px_sched *s, void *arg)
 {
 	struct px_comm *c = px_sched_comm(s);
@@ -137,8 +192,12 @@ void px_coll_allgather(struct px_sched *s, const void *mine, const MPI_Count *by
 				   .rdispls = v + c->nlocal,
 				   .rtype = MPI_BYTE });
 	px_sched_round(s);
-	if (c->lrank == 0)
+	if (in_pieces(c, x)) {
+		if (c->lrank == 0)
+			exchange_pieces(s, x);
+	} else if (c->lrank == 0) {
 		exchange(s, g, x);
+	}
 	px_sched_native(
 		s, &(struct px_call){
 			   .kind = PX_CALL_BCAST, .r = x->by_site, .count = x->total, .type = MPI_BYTE });

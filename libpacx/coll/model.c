@@ -36,7 +36,8 @@ static const struct {
 } forced[] = { { PX_COLL_BCAST, PX_COST_BCAST, "PACX_COLL_BCAST" },
 	{ PX_COLL_REDUCE, PX_COST_REDUCE, "PACX_COLL_REDUCE" },
 	{ PX_COLL_ALLREDUCE, PX_COST_ALLREDUCE, "PACX_COLL_ALLREDUCE" },
-	{ PX_COLL_ALLTOALL, PX_COST_ALLTOALL, "PACX_COLL_ALLTOALL" } };
+	{ PX_COLL_ALLTOALL, PX_COST_ALLTOALL, "PACX_COLL_ALLTOALL" },
+	{ PX_COLL_ALLGATHER, PX_COST_ALLGATHER, "PACX_COLL_ALLGATHER" } };
 #define FORCED (int)(sizeof forced / sizeof forced[0])
 
 /* Agreed on: for each pair of sites, from * sites + to. */
@@ -96,9 +97,11 @@ static struct link links_of(struct px_comm *c)
 	return all;
 }
 
-enum px_algorithm px_model_pick(struct px_comm *c, enum px_coll op, MPI_Count bytes, int terms)
+static enum px_algorithm pick(struct px_comm *c, enum px_coll op, MPI_Count bytes, int terms, double others)
 {
-	struct px_cost_links on = { .sites = c->nparts, .ranks = INT_MAX, .gateways = model.gateways };
+	struct px_cost_links on = {
+		.sites = c->nparts, .ranks = INT_MAX, .gateways = model.gateways, .others = others
+	};
 	const struct px_groups *g;
 	struct link l;
 
@@ -121,6 +124,16 @@ enum px_algorithm px_model_pick(struct px_comm *c, enum px_coll op, MPI_Count by
 		if (forced[i].op == op)
 			return px_cost_pick(forced[i].cost, &on, terms, (double)bytes);
 	return PX_ALG_LEADER;
+}
+
+enum px_algorithm px_model_pick(struct px_comm *c, enum px_coll op, MPI_Count bytes, int terms)
+{
+	return pick(c, op, bytes, terms, 0);
+}
+
+enum px_algorithm px_model_pick_allgather(struct px_comm *c, MPI_Count bytes, double others)
+{
+	return pick(c, PX_COLL_ALLGATHER, bytes, 1, others);
 }
 
 bool px_model_associative(void)

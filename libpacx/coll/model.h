@@ -15,6 +15,9 @@ int px_model_start(void);
 /* px_model_pick: for `bytes` bytes of packed data (of one operand), of which `terms` have to leave a site. */
 enum px_algorithm px_model_pick(struct px_comm *c, enum px_coll op, MPI_Count bytes, int terms);
 
+/* px_model_pick_allgather: where the site with most has `bytes` bytes, and all but the one with least have `others` times as much together. */
+enum px_algorithm px_model_pick_allgather(struct px_comm *c, MPI_Count bytes, double others);
+
 /* px_model_associative: PACX_ASSOCIATIVE of rank 0: as if pacx_set_associative had been called on every communicator. */
 bool px_model_associative(void);
 /* px_model_join: instead of px_model_start, in a process that joins the world later (guest.h). */

@@ -146,7 +146,8 @@ int px_internal_recv(struct px_comm *c, void *buf, int bytes, int src, int tag);
 struct px_coll_stat {
 	unsigned long long calls, messages, bytes; /* wide-area messages and payload bytes sent */
 	unsigned long long depth;                  /* most wide-area latencies in sequence in one call */
-	unsigned long long given, given_bytes; /* native messages of envelopes and short payloads to this site's daemons */
+	unsigned long long given,
+		given_bytes; /* native messages of envelopes and short payloads to this site's daemons */
 };
 extern struct px_coll_stat px_coll_stat[PX_COLL_COUNT];
 

@@ -30,7 +30,8 @@ struct px_given px_given;
 /* What is being packed: frames for one native rank under one tag. */
 static struct {
 	int to, tag, n;
-	int body, nbody; /* of the last frame: where it lies; a frame with PX_FF_SAME has that of the one before */
+	int body,
+		nbody; /* of the last frame: where it lies; a frame with PX_FF_SAME has that of the one before */
 	uint8_t bytes[PX_BATCH_MAX];
 } batch;
 
@@ -71,7 +72,8 @@ int px_outbox_flush(void)
 bool px_outbox_has(const uint8_t *body, int n, int to, int tag)
 {
 	return corked && n > 0 && batch.to == to && batch.tag == tag && batch.nbody == n &&
-	       batch.n + PX_FRAME_SIZE <= PX_BATCH_MAX && memcmp(batch.bytes + batch.body, body, (size_t)n) == 0;
+	       batch.n + PX_FRAME_SIZE <= PX_BATCH_MAX &&
+	       memcmp(batch.bytes + batch.body, body, (size_t)n) == 0;
 }
 
 int px_outbox_send(const uint8_t *bytes, int n, int to, int tag)

@@ -72,7 +72,8 @@ static bool msg_valid(const struct px_frame *f)
 	if (f->seg == 0)
 		return f->body == (f->flags & PX_FF_SAME ? 0 : f->total) && f->total <= PX_INLINE_MAX &&
 		       f->local == 0 && f->via == 0 && !(f->flags & PX_FF_DATA);
-	return !(f->flags & PX_FF_SAME) && f->body == 0 && f->total > 0 && f->total <= INT64_MAX && seg_valid(f->seg);
+	return !(f->flags & PX_FF_SAME) && f->body == 0 && f->total > 0 && f->total <= INT64_MAX &&
+	       seg_valid(f->seg);
 }
 
 static bool seg_frame_valid(const struct px_frame *f)

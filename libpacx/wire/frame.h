@@ -64,7 +64,8 @@ enum px_frame_flags {
 	PX_FF_DATA = 1 << 4,    /* inside a site: not an announcement, only the beginning of its payload */
 	PX_FF_KEEP = 1 << 5,    /* SEG: both ends of the stream remember it, later ones may refer to it */
 	PX_FF_SAME = 1 << 6,    /* inside a site: its payload is the body of the frame before */
-	PX_FF_ALL = PX_FF_SYNC | PX_FF_CHECK | PX_FF_COLL | PX_FF_RESERVE | PX_FF_DATA | PX_FF_KEEP | PX_FF_SAME,
+	PX_FF_ALL =
+		PX_FF_SYNC | PX_FF_CHECK | PX_FF_COLL | PX_FF_RESERVE | PX_FF_DATA | PX_FF_KEEP | PX_FF_SAME,
 };
 
 struct px_frame {

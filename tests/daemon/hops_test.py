@@ -15,7 +15,7 @@ BLOCK = 120     # bytes, hops.c
 CALLS = 2
 HEADER = 80     # of a frame
 # Whatever a loaded machine measures of its links.
-SHORT = {f"PACX_COLL_{op}": "leader" for op in ("BCAST", "REDUCE", "ALLREDUCE")}
+SHORT = {f"PACX_COLL_{op}": "leader" for op in ("BCAST", "REDUCE", "ALLREDUCE", "ALLGATHER")}
 
 
 def terms(sites, lo, n):

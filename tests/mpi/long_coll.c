@@ -1,5 +1,5 @@
 /*
- * long_coll - broadcast and reductions of lengths on both sides of every threshold at which an algorithm may change: contiguous and strided
+ * long_coll - broadcast, reductions and allgatherv of lengths on both sides of every threshold at which an algorithm may change: contiguous and strided
  * data, operators that commute and that do not, in place, any root, several under way at once; on the world and on a communicator whose
  * even ranks come first.
  */
@@ -168,6 +168,30 @@ static void together(int len, int root)
 	CHECK_EQ(bad, 0);
 }
 
+/* Rank `root` has len elements, each other one a few. */
+static void unequal(int len, int root)
+{
+	int bad = 0, at = 0, *counts = a + LONGEST + 1000, *displs = counts + n;
+	MPI_Request q;
+
+	for (int k = 0; k < n; k++) {
+		counts[k] = k == root ? len : k % 3;
+		displs[k] = at;
+		at += counts[k];
+	}
+	for (int i = 0; i < counts[r]; i++)
+		b[i] = val(r, i);
+	for (int i = 0; i < at; i++)
+		a[i] = d[i] = -1;
+	MPI_Iallgatherv(b, counts[r], MPI_INT, a, counts, displs, MPI_INT, comm, &q);
+	MPI_Allgatherv(b, counts[r], MPI_INT, d, counts, displs, MPI_INT, comm);
+	MPI_Wait(&q, MPI_STATUS_IGNORE);
+	for (int k = 0; k < n; k++)
+		for (int i = 0; i < counts[k]; i++)
+			bad += a[displs[k] + i] != val(k, i) || d[displs[k] + i] != val(k, i);
+	CHECK_EQ(bad, 0);
+}
+
 static void all(void)
 {
 	MPI_Comm_rank(comm, &r);
@@ -176,6 +200,7 @@ static void all(void)
 		bcast(lengths[k], k % n);
 		reduce(lengths[k], (k + 1) % n);
 		allreduce(lengths[k]);
+		unequal(lengths[k], (k + 3) % n);
 		if (lengths[k] < 20000)
 			ordered(lengths[k], k % n);
 		together(lengths[k], (k + 2) % n);

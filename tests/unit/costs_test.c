@@ -60,6 +60,22 @@ TEST(a_shared_uplink_divides_the_rate)
 	CHECK_INT(picked(PX_COST_BCAST, &on, 1 << 18), PX_ALG_LEADER);
 }
 
+TEST(blocks_of_an_allgather_go_in_pieces_where_one_site_has_most)
+{
+	struct px_cost_links on = four;
+
+	on.others = 3; /* all alike */
+	CHECK_INT(picked(PX_COST_ALLGATHER, &on, 1 << 20), PX_ALG_LEADER);
+	on.others = 1; /* all at one site: as a broadcast, but a link carries a third only */
+	CHECK_INT(picked(PX_COST_ALLGATHER, &on, 1), PX_ALG_LEADER);
+	CHECK_INT(picked(PX_COST_ALLGATHER, &on, 65536), PX_ALG_PIECES);
+	CHECK(ms(PX_COST_ALLGATHER, &on, 65536) < 20 + 22.7 + 1);
+	on.others = 2.5;
+	CHECK_INT(picked(PX_COST_ALLGATHER, &on, 65536), PX_ALG_PIECES); /* 2 * 10 + 56.6 ms, or 10 + 67.9 */
+	on.grouped = true;
+	CHECK_INT(picked(PX_COST_ALLGATHER, &on, 65536), PX_ALG_LEADER);
+}
+
 TEST(groups_have_no_pieces)
 {
 	struct px_cost_links on = four;
