@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """hops_test.py: on 2, 3, 4 and 8 sites every collective operation costs one wide-area latency, and no item goes to a site twice; what goes to
-several sites is given to the out-daemon once.
+several sites is given to the out-daemon once. "held": outstanding ones do not wait for one another.
 
 Counted (--stats), not timed, with tests/mpi/hops.c; speaks the protocol of tests/run.
 """
@@ -76,7 +76,9 @@ def check(sites, mpi, order):
             return f"status {p.returncode}: {p.stdout}"
         with open(path) as f:
             stats = json.load(f)["collectives"]
-    for op, (messages, blocks) in expected(members, not order).items():
+    for op, (messages, blocks) in expected(members, order != ["mixed"]).items():
+        if order == ["held"] and op == "bcast":
+            continue    # there are more of them
         got = [site.get(op) or {} for site in stats.values()]
         if any(g.get("calls") != CALLS * (5 if op == "neighbor" else 1) for g in got):
             return f"{op}: {got}, expected {CALLS} calls at each site"
@@ -94,7 +96,7 @@ def check(sites, mpi, order):
 def main():
     cases = [("3+2", "openmpi+mpich", []), ("2+2", "mpich", ["mixed"]), ("2+1+3", "openmpi+mpich+openmpi", ["mixed"]),
              ("1+2+1+1", "openmpi+openmpi+mpich+mpich", []), ("1+1+1+1+1+1+1+1", "mpich", []),
-             ("1+7", "openmpi+mpich", [])]
+             ("1+7", "openmpi+mpich", []), ("2+1", "openmpi+mpich", ["held"]), ("2+1+1", "mpich+openmpi+mpich", ["held"])]
     cases = [c for c in cases if all(os.path.exists(f"{BUILD}/{m}/tests/hops") for m in c[1].split("+"))]
     print(f"1..{len(cases)}")
     bad = 0

@@ -1,6 +1,7 @@
 /*
  * hops - every collective operation twice, blocking and nonblocking, with blocks of BLOCK bytes, so that what crosses between parts of
- * the machine can be predicted and counted.  Argument: "mixed" = on a communicator whose even ranks come first.
+ * the machine can be predicted and counted.  Argument: "mixed" = on a communicator whose even ranks come first;
+ * "held" = rank 1 does not come to a nonblocking operation before broadcasts that were started behind it have arrived at the last rank.
  */
 #include "check.h"
 
@@ -65,15 +66,48 @@ static void sums_are(int line, int last, int from)
 	chk_eq(__FILE__, line, "wrong sums", bad, 0);
 }
 
+/* "held": what is outstanding, and cannot be complete without rank 1, must not hold up what was started behind it. */
+enum { BEHIND = 3 };
+static int held;
+
+static void come_late(void)
+{
+	if (held && r == 1)
+		MPI_Recv(NULL, 0, MPI_INT, n - 1, 1, comm, MPI_STATUS_IGNORE);
+}
+
+static void overtake(void)
+{
+	MPI_Request q[BEHIND];
+	int word[BEHIND];
+
+	for (int i = 0; i < BEHIND && held; i++) {
+		word[i] = r == 0 ? val(7, i) : -1;
+		MPI_Ibcast(&word[i], 1, MPI_INT, 0, comm, &q[i]);
+	}
+	if (held && r == n - 1) {
+		MPI_Wait(&q[BEHIND - 1], MPI_STATUS_IGNORE);
+		CHECK_EQ(word[BEHIND - 1], val(7, BEHIND - 1));
+		MPI_Send(NULL, 0, MPI_INT, 1, 1, comm);
+	}
+	if (held)
+		MPI_Waitall(BEHIND, q, MPI_STATUSES_IGNORE);
+	for (int i = 0; i < BEHIND && held; i++)
+		CHECK_EQ(word[i], val(7, i));
+}
+
 /* One operation: as it is, and nonblocking with its request. */
 #define BOTH(name, ...)                                                                                      \
 	for (int way = 0; way < 2; way++) {                                                                  \
 		MPI_Request q = MPI_REQUEST_NULL;                                                            \
 		fresh();                                                                                     \
-		if (way)                                                                                     \
+		if (way) {                                                                                   \
+			come_late();                                                                         \
 			MPI_I##name(__VA_ARGS__, &q);                                                        \
-		else                                                                                         \
+			overtake();                                                                          \
+		} else {                                                                                     \
 			MPI_##name(__VA_ARGS__);                                                             \
+		}                                                                                            \
 		MPI_Wait(&q, MPI_STATUS_IGNORE);
 #define END }
 
@@ -159,6 +193,7 @@ int main(int argc, char **argv)
 		MPI_Comm_split(MPI_COMM_WORLD, 0, chk_rank % 2 * chk_size + chk_rank, &comm);
 	MPI_Comm_rank(comm, &r);
 	MPI_Comm_size(comm, &n);
+	held = argc > 1 && !strcmp(argv[1], "held") && n > 2;
 	a = chk_alloc((size_t)n * BLOCK);
 	b = chk_alloc((size_t)n * BLOCK);
 	counts = chk_alloc(sizeof(int) * (size_t)n);
