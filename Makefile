@@ -7,7 +7,7 @@
 #   make check-unlike    what runs on i386, s390x and aarch64 alone and MPI programs on worlds with such sites (qemu), made from Debian's packages in build/unlike
 #   make bench           figures of the relay, each next to a reference measured in the same run; PART=onesite: collectives and messages within a site
 #   make bench-link      figures of links, loopback and emulated wide area (root); PART=3 or 1,2: some of them (tests/bench/link.py)
-#   make bench-wan       collective operations over an emulated wide area: ours, flat jobs and the limit (root); PART=2x8,4x4,4x4up,tables (tests/bench/wan.py)
+#   make bench-wan       collective operations over an emulated wide area: ours, flat jobs and the limit (root); PART=2x8,4x4,4x4up,2x4gw,tables (tests/bench/wan.py)
 #   make bench-scale     memory and constructors of worlds of up to 64 sites with 16,384 ranks each, on the real code without processes
 #   make bench-codec     ratio and speed of the codecs on kinds of data, and of prediction on what iterative programs send,
 #                        simulated ones and recordings of real ones (pacxrun --record)

@@ -5,7 +5,8 @@ One table for each setting (PART=2x8, or several: PART=2x8,8x2): our time over O
 job of Open MPI, of Open MPI with han, and of MPICH takes over the same network; the limit: one latency and the least bytes that a link must carry, or
 two latencies and pieces where that is less (broadcast 2 L + 2 b / ((n - 1) B), reductions 2 L + 2 b / (n B)). A setting named with "long" has
 10 ms and no limit of the rate, and long messages, by the algorithms that PACX_COLL_* can force. In one named with "up" it is not each link that has
-1 MByte/s, but all those out of a site together, and all those into it. PART=tables: Tables II, III and IV of PACX-MPI in shape: a broadcast and a
+1 MByte/s, but all those out of a site together, and all those into it. One named with "gw" is Matsuda's, with long messages: a site has as many gateways as
+ranks, and each path from gateway to gateway, as `emulate:` has it, 10 ms and 25 MByte/s; ours as chosen, by leaders and in lanes. PART=tables: Tables II, III and IV of PACX-MPI in shape: a broadcast and a
 reduction of 1 KiB, with the same ranks split in several ways over the sites, ours and a binomial tree of all ranks.
 
 Times are ms from a common start until the last rank is done, medians (tests/bench/wide.c). A row has seconds, a job has a deadline: what has not ended by then
@@ -15,6 +16,7 @@ and the flat jobs are left out. The row nop is the noise of the method on this m
 import argparse
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -25,8 +27,9 @@ K64 = 65536
 SHORT = [("nop", 0), ("barrier", 0), ("bcast", 1), ("bcast", K64), ("allgather", 1), ("allgather_tot", K64), ("allgather", K64),
          ("reduce", 1), ("reduce", K64), ("allreduce", 8), ("allreduce", K64), ("alltoall", 1), ("alltoall", 1024),
          ("gather", K64), ("scatter", K64), ("scan", 8), ("exscan", 8), ("scan", K64), ("reduce_scatter", K64)]
+GATED = 25e3    # bytes/ms of a path
 LONG = [("nop", 0), ("bcast", 1 << 20), ("allreduce", 1 << 20), ("reduce", 1 << 20), ("bcast", 32 << 20), ("allreduce", 32 << 20)]
-PARTS = ["2x8", "4x4", "8x2", "2x12", "4x6", "8x3", "2x16", "4x8", "8x4", "2x4long", "4x4up", "tables"]
+PARTS = ["2x8", "4x4", "8x2", "2x12", "4x6", "8x3", "2x16", "4x8", "8x4", "2x4long", "2x4gw", "4x4up", "tables"]
 K1 = 1024
 # PACX-MPI's splits of 64 and 96 nodes with a quarter of the ranks: heading, latency one way in ms, splits, operations.
 TABLES = [("II: 16 ranks on two sites, 3.5 ms", 3.5, ["8+8", "4+12", "2+14", "1+15"], ["bcast", "reduce"]),
@@ -77,8 +80,9 @@ def run(command, env, deadline, known):
 class Setting:
     def __init__(self, args, name):
         self.args, self.name = args, name
-        self.long, self.shared = name.endswith("long"), name.endswith("up")
-        self.sites, self.ranks = (int(x) for x in name.replace("long", "").replace("up", "").split("x"))
+        self.gated, self.shared = name.endswith("gw"), name.endswith("up")
+        self.long = name.endswith("long") or self.gated
+        self.sites, self.ranks = (int(x) for x in name.replace("long", "").replace("up", "").replace("gw", "").split("x"))
         self.rows = [r for r in (LONG if self.long else SHORT) if not args.only or r[0] in args.only.split(",")]
         self.mpis = [m for m in ("openmpi", "mpich") if os.path.exists(f"{args.build}/{m}/bench/wide")]
         self.nap = os.path.abspath(f"{args.build}/bench/nap.so")
@@ -107,13 +111,32 @@ class Setting:
     def ours(self, mpi, **env):
         mpis = "+".join(mpi[i % len(mpi)] for i in range(self.sites))
         program = f"{self.args.build}/{{mpi}}/bench/wide"
-        if self.args.lab:
+        if self.gated:
+            command = [f"{self.args.build}/bin/pacxrun", "-f", self.hostfile(mpis.split("+")), "--", program]
+        elif self.args.lab:
             command = self.lab("--pacx", "--mpi", mpis, "--link-options", "compress: none") + [program]
         else:
             rate = "" if self.long else ", rate: 1MB/s"
             command = [f"{self.args.build}/bin/pacxrun", "-n", "+".join([str(self.ranks)] * self.sites), "--mpi", mpis,
                        "--link", f"compress: none, emulate: {{latency: {LATENCY:g}ms{rate}}}", "--", program]
         return self.job(command, env)
+
+    def hostfile(self, mpis):
+        """Sites on this machine with as many gateways as ranks."""
+        held = [socket.socket() for _ in range(self.sites * self.ranks)]
+        for s in held:
+            s.bind(("127.0.0.1", 0))
+        ports = [s.getsockname()[1] for s in held]
+        for s in held:
+            s.close()
+        path = os.path.join(self.args.tmp, "hosts.yml")
+        with open(path, "w") as f:
+            f.write("job: wan\nsites:\n")
+            for i, mpi in enumerate(mpis):
+                gates = ", ".join(f"{{port: {p}}}" for p in ports[i * self.ranks:(i + 1) * self.ranks])
+                f.write(f"  - {{name: s{i}, host: 127.0.0.1, ranks: {self.ranks}, mpi: {mpi}, gateways: [{gates}]}}\n")
+            f.write(f"links:\n  - {{default: , compress: none, emulate: {{latency: {LATENCY:g}ms, rate: {GATED / 1e3:g}MB/s}}}}\n")
+        return path
 
     def flat(self, mpi, **env):
         return self.job(self.lab("--flat", mpi) + [f"{self.args.build}/{mpi}/bench/wide"], dict(env, LD_PRELOAD=self.nap)) if self.args.lab else {}
@@ -122,14 +145,14 @@ class Setting:
         """(heading, rows' times, is it ours)"""
         if self.long:
             yield ("ours", self.ours(self.mpis), True)
-            for way in ("leader", "segments"):
+            for way in ("leader", "lanes" if self.gated else "segments"):
                 yield (way, self.ours(self.mpis, **{f"PACX_COLL_{op}": way for op in ("BCAST", "REDUCE", "ALLREDUCE")}), False)
         elif self.args.mixed:
             yield ("ours", self.ours(self.mpis), True)
         else:
             for m in self.mpis:
                 yield (f"ours {m}", self.ours([m]), True)
-        for m in self.mpis:
+        for m in self.mpis if not self.gated else ():
             yield (m, self.flat(m), False)
             if m == "openmpi":
                 yield ("han", self.flat(m, OMPI_MCA_coll_han_priority="100"), False)
@@ -143,7 +166,7 @@ class Setting:
             at = [c[1].get(f"{op}:{b}") for c in columns]
             ours = [v for v, c in zip(at, columns) if c[2] and v is not None]
             flat = [v for v, c in zip(at, columns) if not c[2] and v is not None and c[0] in ("openmpi", "han", "mpich")]
-            least = limit(op, b, self.sites, self.ranks, self.shared) if not self.long else LATENCY
+            least = limit(op, b, self.sites, self.ranks, self.shared) if not self.long else LATENCY + (b / (GATED * self.ranks) if self.gated else 0)
             worst = max(ours) if ours else None
             cells = [op, str(b), f"{least:.1f}" if op != "nop" else ""] + ["-" if v is None else f"{v:.1f}" for v in at]
             cells += [f"{worst / least:.2f}" if worst and op != "nop" else "-", f"{worst / min(flat):.2f}" if worst and flat and op != "nop" else "-"]
@@ -183,11 +206,12 @@ def main():
     args.lab = subprocess.run([f"{ROOT}/scripts/wanlab", "--sites", "2", "--", "true"], stdout=subprocess.DEVNULL).returncode == 0
     if not args.lab:
         print("no network namespaces here: only ours, over `emulate:` of the links\n")
-    for name in [p for p in args.part.split(",") if p] or PARTS:
-        if name != "tables":
-            Setting(args, name).show()
-        elif args.lab:
-            tables(args)
+    with tempfile.TemporaryDirectory() as args.tmp:
+        for name in [p for p in args.part.split(",") if p] or PARTS:
+            if name != "tables":
+                Setting(args, name).show()
+            elif args.lab:
+                tables(args)
 
 
 if __name__ == "__main__":

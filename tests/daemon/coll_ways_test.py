@@ -7,6 +7,7 @@ Counted (--stats) with tests/mpi/hops.c, checked with long_coll.c and sum_order.
 import json
 import os
 import re
+import socket
 import subprocess
 import tempfile
 
@@ -103,6 +104,51 @@ def counts():
             assert latencies == (1 if op in ("bcast", "allgatherv") and n == 2 else 2), (n, op, latencies)
 
 
+BCAST = """
+#include <mpi.h>
+#include <stdio.h>
+static unsigned char x[16 << 20];
+int main(int argc, char **argv)
+{
+	int r, bad = 0;
+
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &r);
+	for (int i = 0; i < (int)sizeof x; i++)
+		x[i] = r ? 0 : (unsigned char)(i * 31 >> 3);
+	MPI_Bcast(x, sizeof x, MPI_BYTE, 0, MPI_COMM_WORLD);
+	for (int i = 0; i < (int)sizeof x; i++)
+		bad += x[i] != (unsigned char)(i * 31 >> 3);
+	MPI_Finalize();
+	return bad > 0;
+}
+"""
+
+
+def gateways():
+    """What one leader sends goes through one gateway of its site; lanes use all alike (Matsuda's several senders)."""
+    held = [socket.socket() for _ in range(4)]
+    for s in held:
+        s.bind(("127.0.0.1", 0))
+    ports = [s.getsockname()[1] for s in held]
+    for s in held:
+        s.close()
+    with tempfile.TemporaryDirectory() as tmp:
+        path, hosts = os.path.join(tmp, "stats.json"), os.path.join(tmp, "hosts.yml")
+        frame.programs(tmp, BCAST)
+        with open(hosts, "w") as f:
+            f.write("job: lanes\nsites:\n" + "".join(f"  - {{name: s{i}, host: 127.0.0.1, ranks: 2, mpi: {mpis('1+1').split('+')[i]}, "
+                    f"gateways: [{{port: {ports[2 * i]}}}, {{port: {ports[2 * i + 1]}}}]}}\n" for i in range(2)) +
+                    "links:\n  - {default: , compress: none}\n")
+        for way, least, most in (("leader", 0.9, 1), ("lanes", 0.5, 0.55)):
+            p = subprocess.run([BUILD + "/bin/pacxrun", "-f", hosts, "--stats", path, "--", f"{tmp}/prog.{{mpi}}"], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=150, text=True, env=dict(os.environ, **forced(way)))
+            assert p.returncode == 0, f"{way}: status {p.returncode}: {p.stdout}"
+            with open(path) as f:
+                sent = [link["wire_bytes"] for link in json.load(f)["links"] if link["from"] == "s0"]
+            assert len(sent) == 2 and least <= max(sent) / sum(sent) <= most, (way, sent)
+
+
 def unknown():
     status, out = run("1+1", ["hops"], {"PACX_COLL_BCAST": "fast"})
     assert status != 0 and re.search('PACX_COLL_BCAST is "fast": .*leader, segments, pieces, lanes', out), (status, out)
@@ -115,7 +161,7 @@ def main():
               ("sums_have_the_bits_of_the_tree_in_lanes", lambda: values("lanes", "3+2", ["sum_order", "tree"])),
               ("sums_have_the_bits_of_the_tree_in_pieces", lambda: values("pieces", "2+1+2", ["sum_order", "tree"])),
               ("terms_of_a_site_cross_in_one_message", terms), ("associative_sends_one_term_of_a_site", associative), ("pieces_cross_as_counted", counts),
-              ("unknown_algorithm_is_an_error_that_lists_them", unknown)]
+              ("lanes_use_all_gateways_alike", gateways), ("unknown_algorithm_is_an_error_that_lists_them", unknown)]
     frame.run(tests)
 
 
