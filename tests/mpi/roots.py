@@ -157,11 +157,11 @@ def main():
     parser.add_argument("--build", default=f"{ROOT}/build")
     parser.add_argument("--only", action="append", help="world (may be repeated)")
     parser.add_argument("--all", action="store_true", help="all programs in the worlds of the standard ABI, too")
-    parser.add_argument("--ranks", default="2+1+1", help="of each site (2+1+1)")
+    parser.add_argument("--ranks", help="of each site (2+1+1, 2+2)")
     parser.add_argument("--deadline", type=float, default=90)
     parser.add_argument("names", nargs="*", help="lammps: LAMMPS")
     args = parser.parse_args()
-    roots, ranks = os.path.abspath(args.roots), args.ranks.split("+")
+    roots = os.path.abspath(args.roots)
     worlds = args.only or WORLDS + sorted(LAMMPS)
     all_names = args.names or matrix.programs(args.build)[1] + ["lammps"]
     runs = [(w, n) for w in worlds for n in all_names
@@ -181,6 +181,7 @@ def main():
         failed += matrix.report(f"check_api@{suite}", *((None, missing[suite], 0) if suite in missing else api(suite, roots)))
     for world, name in runs:
         sites = world.split("+")
+        ranks = (args.ranks or {2: "2+2"}.get(len(sites), "2+1+1")).split("+")  # odd ranks, which programs split off, are at several sites
         label = f"{name}@{world.replace('@', '-')}"
         why = [missing[s] for s in missing if f"@{s}" in world] or \
             ["the standard ABI has no Fortran" for _ in [0] if "-abi@" in world and name.startswith("f_")] or \
