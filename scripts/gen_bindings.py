@@ -15,7 +15,7 @@ libpacx.map:    linker version script: what leaves the library.
 
 The rules by which a body's prototype follows from the function's: the communicator becomes struct px_comm *c
 (not with `any`), a file struct px_file *f, with `win` the window struct px_win *w (and a pointer to it both), counts that go
-with a datatype are MPI_Count, arrays are those of the int form.
+with a datatype are MPI_Count; arrays of counts are of MPI_Count, arrays of displacements of MPI_Aint: for the int form they are made.
 """
 import os
 import re
@@ -31,6 +31,15 @@ def is_count(f, p):
     """A scalar count of elements of a datatype: 64 bits wide in a body."""
     return (p.type in ("int", "MPI_Count") and not p.array and re.match(r"^((send|recv|origin_|result_|target_|in|out)?count|target_cout)$", p.name)
             and any("MPI_Datatype" in q.type for q in f.params))
+
+
+def wide(f, p):
+    """The type in a body of an array of counts or displacements; None for what is no such array. (Names of parameters differ among MPIs.)"""
+    if not p.array or not re.search(r"(ather|catter|toall)[vw](_init)?(_c)?$|educe_scatter(_init)?(_c)?$", f.name):
+        return None
+    if p.type not in ("int", "const int", "const MPI_Count", "const MPI_Aint"):
+        return None
+    return "const MPI_Aint" if "displ" in p.name else "const MPI_Count"
 
 
 def body(f, opts, prefix="px_"):
@@ -53,6 +62,8 @@ def body(f, opts, prefix="px_"):
             out.append("struct px_win *w" + (", MPI_Win *win" if p.type.endswith("*") else ""))
         elif is_count(f, p):
             out.append(p.decl("MPI_Count"))
+        elif wide(f, p):
+            out.append(p.decl(wide(f, p)))
         elif p.name == "disp_unit":
             out.append(p.decl("MPI_Aint"))
         else:
@@ -145,13 +156,13 @@ def call_body(f, small, opts):
             args.append("f")
         elif "win" in opts and p.type.startswith("MPI_Win"):
             args.append("w, win" if p.type.endswith("*") else "w")
-        elif p.array and q.array and p.type != q.type:
+        elif wide(f, p) and p.type != wide(f, p):
             kind = vector_kind(f, p)
             guard = "sendbuf" if p.name.startswith(("send", "sdis")) and any(x.name == "sendbuf" for x in f.params) else None
             cond = f"{guard} == MPI_IN_PLACE ? 0 : " if guard else ""
             kind += "" if "root" in kind else ", 0"
-            conv = "px_narrow_count" if "MPI_Count" in p.type else "px_narrow_aint"
-            pre.append((p.name, f"{conv}({p.name}, {cond}px_vector_len(c, {kind}, &rc), &rc)"))
+            made = wide(f, p).split()[1]
+            pre.append((made, p.name, f"wide_{made}({p.name}, {cond}px_vector_len(c, {kind}, &rc), &rc)"))
             args.append(p.name + "_")
         elif p.type == "MPI_Count *" and q.type == "MPI_Aint *":  # an extent that comes back
             outs.append(p.name)
@@ -167,10 +178,9 @@ def call_body(f, small, opts):
     elif "c" in args and "either" not in opts:
         call = f'c->inter ? px_not_inter(c) : {call}'
     if pre:
-        out += [f"int *{n}_ = {e};" for n, e in pre] + ["", *nulls]
-        out += ["if (rc != MPI_SUCCESS) {", f'\trc = px_unsupported(c, "{symbol_name(f.name)}", "a count or displacement is beyond INT_MAX");',
-                "} else {", f'\tconst char *outer = px_begin("{symbol_name(f.name)}");', "", f"\trc = {call};", "\tpx_end(outer);", "}"]
-        out += [f"free({n}_);" for n, _ in pre] + ["return rc;"]
+        out += [f'outer = px_begin("{symbol_name(f.name)}");', *(f"{made} *{n}_ = {e};" for made, n, e in pre), "", *nulls]
+        out += [f"rc = rc == MPI_ERR_NO_MEM ? px_raise_memory(c) : {call};", "px_end(outer);"]
+        out += [f"free({n}_);" for _, n, _ in pre] + ["return rc;"]
         return out
     if not lock:
         return [f"return {call};"]
@@ -246,7 +256,7 @@ def trampoline(f, funcs, cls, opts):
         spanning = call_body(f, small, opts)
         t = twin(f, funcs)
         rc = t and "MPI_Request" in t[0] or any("rc" in x for x in spanning)
-        block = spanning[0].startswith("int *")  # declarations need a block of their own
+        block = any(" = wide_" in x for x in spanning)  # declarations need a block of their own
         b += ["const char *outer;"] if any(x.startswith("outer =") for x in spanning) else []
         b += ["int rc = MPI_SUCCESS;" if block else "int rc;"] if rc else []
         b += ["", "if (PX_LIKELY(!c)) {"]
@@ -387,7 +397,7 @@ static int mprobe_native(int source, int tag, MPI_Comm native, MPI_Message *mess
 }
 """
 
-NARROW = """
+WIDE = """
 enum px_vector { PX_VECTOR_ALL, PX_VECTOR_LOCAL, PX_VECTOR_ROOT, PX_VECTOR_IN, PX_VECTOR_OUT };
 
 /* Entries of an array argument which this process may read: one per rank (of the remote group), or per rank of the local group; the
@@ -407,23 +417,21 @@ static int px_vector_len(struct px_comm *c, enum px_vector kind, int root, int *
 	free(out);
 	return kind == PX_VECTOR_IN ? nin : nout;
 }
-/* Large-count arrays for bodies that take int: a copy, or NULL for no entries; MPI_ERR_COUNT in *rc when one does not fit. */
-#define NARROW(name, type) \\
-	static int *name(const type from[], int n, int *rc) \\
+
+/* Arrays of int for bodies that take wider ones: a copy, or NULL for no entries; MPI_ERR_NO_MEM in *rc. */
+#define WIDE(type) \\
+	static type *wide_##type(const int from[], int n, int *rc) \\
 	{ \\
-		int *to = from && n > 0 ? malloc((size_t)n * sizeof *to) : NULL; \\
+		type *to = from && n > 0 ? malloc((size_t)n * sizeof *to) : NULL; \\
 \\
 		if (from && n > 0 && !to) \\
 			*rc = MPI_ERR_NO_MEM; \\
-		for (int i = 0; to && i < n; i++) { \\
-			if (from[i] < INT_MIN || from[i] > INT_MAX) \\
-				*rc = MPI_ERR_COUNT; \\
-			to[i] = (int)from[i]; \\
-		} \\
+		for (int i = 0; to && i < n; i++) \\
+			to[i] = from[i]; \\
 		return to; \\
 	}
-NARROW(px_narrow_count, MPI_Count)
-NARROW(px_narrow_aint, MPI_Aint)
+WIDE(MPI_Count)
+WIDE(MPI_Aint)
 """
 
 
@@ -431,8 +439,7 @@ def bind_c(rows, funcs):
     out = [HEAD, "#include <limits.h>", "#include <mpi.h>", "#include <stdlib.h>", "", '#include "bind.h"', '#include "comm.h"', '#include "comm_find.h"',
            '#include "front.h"', '#include "inter.h"', '#include "io/file.h"', '#include "lock.h"', '#include "raise.h"', '#include "request.h"', '#include "rma/win_find.h"', '#include "topo.h"', '#include "vendor.h"', '#include "wait.h"', "", '#pragma GCC diagnostic ignored "-Wdeprecated-declarations"', ""]
     out.append(HELPERS)
-    if any(n.endswith("v_c") for n in rows):
-        out.append(NARROW)
+    out.append(WIDE)
     out += ["static struct px_native front; /* where MPI_X goes: see front.h */", ""]
     exported = sorted((f.name, f, cls, opts) for f, cls, opts in rows.values() if cls != "native")
     for _, f, cls, opts in exported:

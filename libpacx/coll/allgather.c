@@ -3,6 +3,7 @@
  * their groups, and heads give the others what has come.
  * Where one site has much more than others its links would carry that while the rest idle: then all blocks go in pieces, one to each other site, which passes
  * it on, after two latencies. (Blocks that are alike fill all links alike: there pieces save nothing.)
+ * More than 2 GiB in all: a broadcast of each block.
  */
 #include <string.h>
 
@@ -12,9 +13,8 @@
 #include "datatype.h"
 #include "groups.h"
 #include "model.h"
+#include "native.h"
 #include "raise.h"
-
-#define INT_LIMIT 0x7fffffff /* the native calls inside a site count bytes in int */
 
 /* Blocks travel by site, those of a group side by side and our own group's first; the result is wanted in rank order. */
 struct spread {
@@ -54,10 +54,7 @@ static bool lay_out(struct px_sched *s, const struct px_groups *g, struct spread
 			x->total += x->own[p];
 		}
 	}
-	if (x->total > INT_LIMIT)
-		px_sched_fail(
-			s, MPI_ERR_COUNT, "%lld bytes in all, which is beyond INT_MAX", (long long)x->total);
-	x->by_site = px_sched_ok(s) ? px_sched_temp(s, (size_t)x->total) : NULL;
+	x->by_site = px_sched_temp(s, (size_t)x->total);
 	return px_sched_ok(s);
 }
 
@@ -170,27 +167,29 @@ void px_coll_allgather(struct px_sched *s, const void *mine, const MPI_Count *by
 {
 	struct px_comm *c = px_sched_comm(s);
 	const struct px_groups *g = px_groups_of(s);
-	int *v = px_sched_temp(s, 2 * (size_t)c->nlocal * sizeof *v);
+	MPI_Count *counts = px_sched_temp(s, (size_t)c->nlocal * sizeof *counts);
+	MPI_Aint *displs = px_sched_temp(s, (size_t)c->nlocal * sizeof *displs), at = 0;
 	struct spread *x = px_sched_temp(s, sizeof *x);
 
-	if (!g || !v || !x)
+	if (!g || !px_sched_ok(s))
 		return;
 	*x = (struct spread){ .bytes = bytes, .by_rank = all };
 	if (!lay_out(s, g, x))
 		return;
-	for (int i = 0, at = 0; i < c->nlocal; i++) {
-		v[i] = (int)bytes[px_rank_of_local(c, i)];
-		v[c->nlocal + i] = at;
-		at += v[i];
+	for (int i = 0; i < c->nlocal; i++) {
+		counts[i] = bytes[px_rank_of_local(c, i)];
+		displs[i] = at;
+		at += (MPI_Aint)counts[i];
 	}
 	px_sched_native(s, &(struct px_call){ .kind = PX_CALL_GATHERV,
 				   .s = mine,
 				   .count = bytes[c->rank],
 				   .type = MPI_BYTE,
 				   .r = x->by_site + x->start[c->self],
-				   .rcounts = v,
-				   .rdispls = v + c->nlocal,
-				   .rtype = MPI_BYTE });
+				   .rcounts = counts,
+				   .rdispls = displs,
+				   .rtype = MPI_BYTE,
+				   .large = !px_fits(x->total) });
 	px_sched_round(s);
 	if (in_pieces(c, x)) {
 		if (c->lrank == 0)
@@ -199,8 +198,11 @@ void px_coll_allgather(struct px_sched *s, const void *mine, const MPI_Count *by
 		exchange(s, g, x);
 	}
 	px_sched_native(
-		s, &(struct px_call){
-			   .kind = PX_CALL_BCAST, .r = x->by_site, .count = x->total, .type = MPI_BYTE });
+		s, &(struct px_call){ .kind = PX_CALL_BCAST,
+			   .r = x->by_site,
+			   .count = x->total,
+			   .type = MPI_BYTE,
+			   .large = !px_fits(x->total) });
 	px_sched_round(s);
 	px_sched_call(s, reorder, x);
 	px_sched_round(s);
@@ -211,7 +213,8 @@ struct place {
 	char *packed;
 	MPI_Count *bytes;
 	char *out;
-	const int *counts, *displs; /* NULL: regular */
+	const MPI_Count *counts; /* NULL: regular */
+	const MPI_Aint *displs;
 	MPI_Count each;
 	MPI_Datatype t;
 	const void *in; /* what this rank contributes, copied into `mine` when the operation starts */
@@ -219,6 +222,16 @@ struct place {
 	MPI_Datatype in_type;
 	char *mine;
 };
+
+static MPI_Count count_of(const struct place *x, int r)
+{
+	return x->counts ? x->counts[r] : x->each;
+}
+
+static char *block_of(const struct place *x, int r)
+{
+	return x->out + (x->displs ? x->displs[r] : x->each * r) * px_type_get(x->t)->extent;
+}
 
 static int pack_mine(struct px_sched *s, void *arg)
 {
@@ -233,31 +246,39 @@ static int unpack_all(struct px_sched *s, void *arg)
 	struct px_comm *c = px_sched_comm(s);
 	struct place *x = arg;
 	const char *from = x->packed;
-	MPI_Count extent = px_type_get(x->t)->extent;
 	int rc = MPI_SUCCESS;
 
 	for (int r = 0; r < c->size && rc == MPI_SUCCESS; r++) {
-		MPI_Count count = x->counts ? x->counts[r] : x->each;
-		MPI_Count displ = x->displs ? x->displs[r] : x->each * r;
-
-		rc = px_type_unpack(from, (uint64_t)x->bytes[r], x->out + displ * extent, count, x->t);
+		rc = px_type_unpack(from, (uint64_t)x->bytes[r], block_of(x, r), count_of(x, r), x->t);
 		from += x->bytes[r];
 	}
 	return rc;
 }
 
 /* The caller's array may be gone before the operation is complete. */
-static const int *ints(struct px_sched *s, const int from[], int n)
+static const void *kept(struct px_sched *s, const void *from, int n, size_t each)
 {
-	int *to = from ? px_sched_temp(s, (size_t)n * sizeof *to) : NULL;
+	void *to = from ? px_sched_temp(s, (size_t)n * each) : NULL;
 
-	if (to)
-		memcpy(to, from, (size_t)n * sizeof *to);
-	return to;
+	return to ? memcpy(to, from, (size_t)n * each) : NULL;
+}
+
+/* Of blocks that are very long latency is nothing, and copies of all of them would be too much: each is broadcast, from place to place. */
+static void by_broadcasts(struct px_sched *s, const struct place *x)
+{
+	int me = px_sched_comm(s)->rank;
+
+	if (x->in != MPI_IN_PLACE) {
+		px_sched_recv(s, block_of(x, me), count_of(x, me), x->t, me);
+		px_sched_send(s, x->in, x->in_count, x->in_type, me);
+		px_sched_round(s);
+	}
+	for (int r = 0; r < px_sched_comm(s)->size; r++)
+		px_coll_bcast(s, block_of(x, r), count_of(x, r), x->t, r);
 }
 
 static struct px_sched *build(enum px_coll which, const void *in, MPI_Count count, MPI_Datatype t, void *out,
-	MPI_Count each, const int counts[], const int displs[], MPI_Datatype rt, struct px_comm *c)
+	MPI_Count each, const MPI_Count counts[], const MPI_Aint displs[], MPI_Datatype rt, struct px_comm *c)
 {
 	struct px_sched *s = px_sched_new(c, which);
 	struct place *x = s ? px_sched_temp(s, sizeof *x) : NULL;
@@ -267,22 +288,26 @@ static struct px_sched *build(enum px_coll which, const void *in, MPI_Count coun
 	if (!x)
 		return s;
 	*x = (struct place){ .out = out,
-		.counts = ints(s, counts, c->size),
-		.displs = ints(s, displs, c->size),
+		.counts = kept(s, counts, c->size, sizeof *counts),
+		.displs = kept(s, displs, c->size, sizeof *displs),
 		.each = each,
 		.t = rt,
 		.in = in,
 		.in_count = count,
 		.in_type = t };
 	x->bytes = px_sched_temp(s, (size_t)c->size * sizeof *x->bytes);
-	if (!x->bytes)
+	if (!px_sched_ok(s))
 		return s;
 	for (int r = 0; r < c->size; r++)
-		total += x->bytes[r] = (counts ? counts[r] : each) * p->size;
+		total += x->bytes[r] = count_of(x, r) * p->size;
+	if (total > INT_MAX) {
+		by_broadcasts(s, x);
+		return s;
+	}
 	if (in == MPI_IN_PLACE) {
-		x->in_count = counts ? counts[c->rank] : each;
+		x->in_count = count_of(x, c->rank);
 		x->in_type = rt;
-		x->in = x->out + (displs ? displs[c->rank] : each * c->rank) * p->extent;
+		x->in = block_of(x, c->rank);
 	}
 	x->mine = px_sched_temp(s, (size_t)x->bytes[c->rank]);
 	x->packed = px_sched_temp(s, (size_t)total);
@@ -305,13 +330,13 @@ static struct px_sched *build(enum px_coll which, const void *in, MPI_Count coun
 }
 
 static int check(struct px_comm *c, const void *in, MPI_Count count, MPI_Datatype t, MPI_Count each,
-	const int counts[], MPI_Datatype rt)
+	const MPI_Count counts[], MPI_Datatype rt)
 {
 	if ((in != MPI_IN_PLACE && count < 0) || each < 0)
 		return px_raise_count(c, each < 0 ? each : count);
 	for (int r = 0; counts && r < c->size; r++)
 		if (counts[r] < 0)
-			return px_raise(c, MPI_ERR_COUNT, "counts[%d] is %d", r, counts[r]);
+			return px_raise(c, MPI_ERR_COUNT, "counts[%d] is %lld", r, (long long)counts[r]);
 	if ((in != MPI_IN_PLACE && !px_type_get(t)) || !px_type_get(rt))
 		return px_raise_type(c);
 	return MPI_SUCCESS;
@@ -339,8 +364,8 @@ int px_Iallgather(const void *in, MPI_Count count, MPI_Datatype t, void *out, MP
 					   c, req);
 }
 
-int px_Allgatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const int counts[],
-	const int displs[], MPI_Datatype rt, struct px_comm *c)
+int px_Allgatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const MPI_Count counts[],
+	const MPI_Aint displs[], MPI_Datatype rt, struct px_comm *c)
 {
 	int rc = check(c, in, count, t, 0, counts, rt);
 
@@ -350,8 +375,8 @@ int px_Allgatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, co
 				 build(PX_COLL_ALLGATHERV, in, count, t, out, 0, counts, displs, rt, c), c);
 }
 
-int px_Iallgatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const int counts[],
-	const int displs[], MPI_Datatype rt, struct px_comm *c, MPI_Request *req)
+int px_Iallgatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const MPI_Count counts[],
+	const MPI_Aint displs[], MPI_Datatype rt, struct px_comm *c, MPI_Request *req)
 {
 	int rc = check(c, in, count, t, 0, counts, rt);
 

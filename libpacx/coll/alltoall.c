@@ -27,11 +27,12 @@ static bool side_new(struct px_sched *s, struct side *d)
 	return px_sched_ok(s);
 }
 
-/* For the native call: int counts, int byte displacements, types of the local members. */
+/* For the native call: those of the local members. */
 struct local {
-	int *counts, *displs;
+	MPI_Count *counts;
+	MPI_Aint *displs;
 	MPI_Datatype *types;
-	char *base; /* lowest block, so that displacements fit */
+	char *base; /* lowest block, so that displacements are small */
 };
 
 static void local_new(struct px_sched *s, const struct side *d, char *buf, struct local *l)
@@ -51,11 +52,8 @@ static void local_new(struct px_sched *s, const struct side *d, char *buf, struc
 	for (int i = 0; i < c->nlocal; i++) {
 		int r = px_rank_of_local(c, i);
 
-		if (d->count[r] > 0x7fffffff || d->displ[r] - low > 0x7fffffff)
-			px_sched_fail(s, MPI_ERR_COUNT,
-				"the count or the place of the block of rank %d is beyond INT_MAX", r);
-		l->counts[i] = (int)d->count[r];
-		l->displs[i] = (int)(d->displ[r] - low);
+		l->counts[i] = d->count[r];
+		l->displs[i] = d->displ[r] - low;
 		l->types[i] = d->type[r];
 	}
 }
@@ -162,7 +160,8 @@ static bool regular(struct px_sched *s, struct side *d, MPI_Count count, MPI_Dat
 	return px_sched_ok(s);
 }
 
-static bool vector(struct px_sched *s, struct side *d, const int counts[], const int displs[], MPI_Datatype t)
+static bool vector(struct px_sched *s, struct side *d, const MPI_Count counts[], const MPI_Aint displs[],
+	MPI_Datatype t)
 {
 	const struct px_type *p = px_type_get(t);
 
@@ -179,7 +178,7 @@ static bool vector(struct px_sched *s, struct side *d, const int counts[], const
 	return px_sched_ok(s);
 }
 
-static bool general(struct px_sched *s, struct side *d, const int counts[], const int displs[],
+static bool general(struct px_sched *s, struct side *d, const MPI_Count counts[], const MPI_Aint displs[],
 	const MPI_Datatype types[])
 {
 	if (side_new(s, d))
@@ -204,7 +203,7 @@ static bool by_site(struct px_comm *c, MPI_Count block)
 		next = n > largest ? largest : n > next ? n : next;
 		largest = n > largest ? n : largest;
 	}
-	if (px_unlike_any || block * c->size > INT_MAX) /* bytes are counted in int */
+	if (px_unlike_any || block * c->size > INT_MAX) /* it takes several copies */
 		return false;
 	return px_model_pick(c, PX_COLL_ALLTOALL, block * largest * next, largest * next) == PX_ALG_LEADER;
 }
@@ -224,8 +223,8 @@ static struct px_sched *build(const void *in, MPI_Count count, MPI_Datatype t, v
 	return s;
 }
 
-static struct px_sched *build_v(const void *in, const int scounts[], const int sdispls[], MPI_Datatype t,
-	void *out, const int rcounts[], const int rdispls[], MPI_Datatype rt, struct px_comm *c)
+static struct px_sched *build_v(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[], MPI_Datatype t,
+	void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[], MPI_Datatype rt, struct px_comm *c)
 {
 	struct px_sched *s = px_sched_new(c, PX_COLL_ALLTOALLV);
 	struct side send = { 0 }, recv;
@@ -236,8 +235,8 @@ static struct px_sched *build_v(const void *in, const int scounts[], const int s
 	return s;
 }
 
-static struct px_sched *build_w(const void *in, const int scounts[], const int sdispls[],
-	const MPI_Datatype st[], void *out, const int rcounts[], const int rdispls[], const MPI_Datatype rt[],
+static struct px_sched *build_w(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[],
+	const MPI_Datatype st[], void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[], const MPI_Datatype rt[],
 	struct px_comm *c)
 {
 	struct px_sched *s = px_sched_new(c, PX_COLL_ALLTOALLW);
@@ -261,26 +260,26 @@ int px_Ialltoall(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI
 	return px_sched_start(build(in, count, t, out, rcount, rt, c), c, req);
 }
 
-int px_Alltoallv(const void *in, const int scounts[], const int sdispls[], MPI_Datatype t, void *out,
-	const int rcounts[], const int rdispls[], MPI_Datatype rt, struct px_comm *c)
+int px_Alltoallv(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[], MPI_Datatype t, void *out,
+	const MPI_Count rcounts[], const MPI_Aint rdispls[], MPI_Datatype rt, struct px_comm *c)
 {
 	return px_sched_run(build_v(in, scounts, sdispls, t, out, rcounts, rdispls, rt, c), c);
 }
 
-int px_Ialltoallv(const void *in, const int scounts[], const int sdispls[], MPI_Datatype t, void *out,
-	const int rcounts[], const int rdispls[], MPI_Datatype rt, struct px_comm *c, MPI_Request *req)
+int px_Ialltoallv(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[], MPI_Datatype t, void *out,
+	const MPI_Count rcounts[], const MPI_Aint rdispls[], MPI_Datatype rt, struct px_comm *c, MPI_Request *req)
 {
 	return px_sched_start(build_v(in, scounts, sdispls, t, out, rcounts, rdispls, rt, c), c, req);
 }
 
-int px_Alltoallw(const void *in, const int scounts[], const int sdispls[], const MPI_Datatype st[], void *out,
-	const int rcounts[], const int rdispls[], const MPI_Datatype rt[], struct px_comm *c)
+int px_Alltoallw(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[], const MPI_Datatype st[], void *out,
+	const MPI_Count rcounts[], const MPI_Aint rdispls[], const MPI_Datatype rt[], struct px_comm *c)
 {
 	return px_sched_run(build_w(in, scounts, sdispls, st, out, rcounts, rdispls, rt, c), c);
 }
 
-int px_Ialltoallw(const void *in, const int scounts[], const int sdispls[], const MPI_Datatype st[],
-	void *out, const int rcounts[], const int rdispls[], const MPI_Datatype rt[], struct px_comm *c,
+int px_Ialltoallw(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[], const MPI_Datatype st[],
+	void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[], const MPI_Datatype rt[], struct px_comm *c,
 	MPI_Request *req)
 {
 	return px_sched_start(build_w(in, scounts, sdispls, st, out, rcounts, rdispls, rt, c), c, req);

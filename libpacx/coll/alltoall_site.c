@@ -14,7 +14,8 @@
 /* One exchange among the local members: bytes and places, per member. */
 struct hop {
 	char *buf;
-	int *counts, *displs;
+	MPI_Count *counts;
+	MPI_Aint *displs;
 };
 
 struct by_site {
@@ -52,16 +53,16 @@ static void hop_new(
 	struct px_sched *s, const struct by_site *x, const MPI_Count *blocks, MPI_Count each, struct hop *h)
 {
 	int n = px_sched_comm(s)->nlocal;
-	MPI_Count at = 0;
+	MPI_Aint at = 0;
 
 	h->counts = px_sched_temp(s, (size_t)n * sizeof *h->counts);
 	h->displs = px_sched_temp(s, (size_t)n * sizeof *h->displs);
 	if (!px_sched_ok(s))
 		return;
 	for (int i = 0; i < n; i++) {
-		h->counts[i] = (int)(x->block * (blocks ? blocks[i] : each));
-		h->displs[i] = (int)at;
-		at += h->counts[i];
+		h->counts[i] = x->block * (blocks ? blocks[i] : each);
+		h->displs[i] = at;
+		at += (MPI_Aint)h->counts[i];
 	}
 	h->buf = px_sched_temp(s, (size_t)at);
 }

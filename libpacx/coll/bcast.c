@@ -14,6 +14,7 @@
 #include "datatype.h"
 #include "groups.h"
 #include "model.h"
+#include "native.h"
 #include "raise.h"
 
 int px_coll_root(struct px_comm *c, int root)
@@ -157,7 +158,8 @@ static void by_segments(struct px_sched *s, const struct packing *x, int root, b
 					   .r = at,
 					   .count = bytes,
 					   .type = MPI_BYTE,
-					   .root = px_lrank(c, head) });
+					   .root = px_lrank(c, head),
+					   .large = !px_fits(bytes) });
 	}
 	px_sched_sub(s, 0);
 	px_sched_round(s);
@@ -182,7 +184,8 @@ static void by_lanes(struct px_sched *s, const struct packing *x, int root)
 						   .r = at,
 						   .count = bytes,
 						   .type = MPI_BYTE,
-						   .root = px_lrank(c, head) });
+						   .root = px_lrank(c, head),
+						   .large = !px_fits(bytes) });
 		if (c->self == home && c->rank == mine)
 			relay(s, at, bytes, root, k, mine == root ? -1 : there);
 	}

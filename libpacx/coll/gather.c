@@ -1,18 +1,17 @@
 /* gather.c: gather(v) and scatter(v): native inside the root's site, one message per remote rank (flat is
  * wide-area optimal in latency; fewer messages come with the wide-area collectives).
  */
-#include <limits.h>
-
 #include "bind.h"
 #include "coll.h"
 #include "comm.h"
 #include "datatype.h"
+#include "native.h"
 #include "raise.h"
-#include "vendor.h"
 
 /* Blocks of the root's buffer: rank r has count_of(r) elements at displ_of(r) elements. */
 struct layout {
-	const int *counts, *displs; /* NULL: regular, `each` elements per rank */
+	const MPI_Count *counts; /* NULL: regular, `each` elements per rank */
+	const MPI_Aint *displs;
 	MPI_Count each;
 };
 
@@ -27,24 +26,29 @@ static MPI_Count displ_of(const struct layout *l, int r)
 }
 
 /* Counts and displacements of the local members, for the native call. */
-static int *local_layout(struct px_sched *s, const struct layout *l)
+static void local_layout(
+	struct px_sched *s, const struct layout *l, const MPI_Count **counts, const MPI_Aint **displs)
 {
 	struct px_comm *c = px_sched_comm(s);
-	int *v = px_sched_temp(s, 2 * (size_t)c->nlocal * sizeof *v);
+	MPI_Count *n = px_sched_temp(s, (size_t)c->nlocal * sizeof *n);
+	MPI_Aint *at = px_sched_temp(s, (size_t)c->nlocal * sizeof *at);
 
-	for (int i = 0; v && i < c->nlocal; i++) {
-		int r = px_rank_of_local(c, i);
-
-		if (count_of(l, r) > 0x7fffffff || displ_of(l, r) > 0x7fffffff)
-			px_sched_fail(s, MPI_ERR_COUNT,
-				"the count or the displacement of rank %d is beyond INT_MAX", r);
-		v[i] = (int)count_of(l, r);
-		v[c->nlocal + i] = (int)displ_of(l, r);
+	for (int i = 0; n && at && i < c->nlocal; i++) {
+		n[i] = count_of(l, px_rank_of_local(c, i));
+		at[i] = (MPI_Aint)displ_of(l, px_rank_of_local(c, i));
 	}
-	return v;
+	*counts = n;
+	*displs = at;
 }
 
-static void gather(struct px_sched *s, const void *in, MPI_Count count, MPI_Datatype t, void *out,
+/* Displacements of equal blocks may be beyond what the native call takes, though no count is. All members know the bytes of a block, and no
+ * block has more elements than bytes, unless it has none. */
+static bool large(const struct px_comm *c, MPI_Count count, MPI_Datatype t)
+{
+	return !px_fits(count * px_type_get(t)->size * c->size);
+}
+
+static void gather(struct px_sched *s, bool regular, const void *in, MPI_Count count, MPI_Datatype t, void *out,
 	const struct layout *l, MPI_Datatype rt, int root)
 {
 	struct px_comm *c = px_sched_comm(s);
@@ -60,17 +64,10 @@ static void gather(struct px_sched *s, const void *in, MPI_Count count, MPI_Data
 		px_sched_send(s, in, count, t, root);
 		return;
 	}
-	if (in != MPI_IN_PLACE && count > INT_MAX) { /* Igatherv counts in int */
-		px_sched_fail(s, MPI_ERR_COUNT, "count %lld is beyond INT_MAX", (long long)count);
-		return;
-	}
+	if (regular)
+		k.large = in == MPI_IN_PLACE ? large(c, l->each, rt) : large(c, count, t);
 	if (c->rank == root) {
-		int *v = local_layout(s, l);
-
-		if (!v || !px_sched_ok(s))
-			return;
-		k.rcounts = v;
-		k.rdispls = v + c->nlocal;
+		local_layout(s, l, &k.rcounts, &k.rdispls);
 		for (int r = 0; r < c->size; r++)
 			if (px_lrank(c, r) < 0)
 				px_sched_recv(s, (char *)out + displ_of(l, r) * px_type_get(rt)->extent,
@@ -79,7 +76,7 @@ static void gather(struct px_sched *s, const void *in, MPI_Count count, MPI_Data
 	px_sched_native(s, &k);
 }
 
-static void scatter(struct px_sched *s, const void *in, const struct layout *l, MPI_Datatype t, void *out,
+static void scatter(struct px_sched *s, bool regular, const void *in, const struct layout *l, MPI_Datatype t, void *out,
 	MPI_Count rcount, MPI_Datatype rt, int root)
 {
 	struct px_comm *c = px_sched_comm(s);
@@ -95,17 +92,10 @@ static void scatter(struct px_sched *s, const void *in, const struct layout *l, 
 		px_sched_recv(s, out, rcount, rt, root);
 		return;
 	}
-	if (out != MPI_IN_PLACE && rcount > INT_MAX) {
-		px_sched_fail(s, MPI_ERR_COUNT, "count %lld is beyond INT_MAX", (long long)rcount);
-		return;
-	}
+	if (regular)
+		k.large = out == MPI_IN_PLACE ? large(c, l->each, t) : large(c, rcount, rt);
 	if (c->rank == root) {
-		int *v = local_layout(s, l);
-
-		if (!v || !px_sched_ok(s))
-			return;
-		k.scounts = v;
-		k.sdispls = v + c->nlocal;
+		local_layout(s, l, &k.scounts, &k.sdispls);
 		for (int r = 0; r < c->size; r++)
 			if (px_lrank(c, r) < 0)
 				px_sched_send(s, (const char *)in + displ_of(l, r) * px_type_get(t)->extent,
@@ -131,8 +121,8 @@ static int check(struct px_comm *c, int root, const void *mine, MPI_Count count,
 			return px_raise_type(c);
 		for (int r = 0; r < c->size; r++)
 			if (count_of(l, r) < 0)
-				return l->counts ? px_raise(c, MPI_ERR_COUNT, "counts[%d] is %d", r,
-							   l->counts[r])
+				return l->counts ? px_raise(c, MPI_ERR_COUNT, "counts[%d] is %lld", r,
+							   (long long)l->counts[r])
 						 : px_raise_count(c, l->each);
 	}
 	return MPI_SUCCESS;
@@ -148,7 +138,7 @@ static int begin_gather(enum px_coll which, const void *in, MPI_Count count, MPI
 	if (rc != MPI_SUCCESS)
 		return rc;
 	if (s)
-		gather(s, in, count, t, out, &l, rt, root);
+		gather(s, which == PX_COLL_GATHER, in, count, t, out, &l, rt, root);
 	return px_sched_go(s, c, req);
 }
 
@@ -161,7 +151,7 @@ static int begin_scatter(enum px_coll which, const void *in, struct layout l, MP
 	if (rc != MPI_SUCCESS)
 		return rc;
 	if (s)
-		scatter(s, in, &l, t, out, count, rt, root);
+		scatter(s, which == PX_COLL_SCATTER, in, &l, t, out, count, rt, root);
 	return px_sched_go(s, c, req);
 }
 
@@ -170,7 +160,7 @@ static struct layout regular(MPI_Count each)
 	return (struct layout){ NULL, NULL, each };
 }
 
-static struct layout vector(const int counts[], const int displs[])
+static struct layout vector(const MPI_Count counts[], const MPI_Aint displs[])
 {
 	return (struct layout){ counts, displs, 0 };
 }
@@ -187,14 +177,14 @@ int px_Igather(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_C
 	return begin_gather(PX_COLL_GATHER, in, count, t, out, regular(rcount), rt, root, c, req);
 }
 
-int px_Gatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const int counts[],
-	const int displs[], MPI_Datatype rt, int root, struct px_comm *c)
+int px_Gatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const MPI_Count counts[],
+	const MPI_Aint displs[], MPI_Datatype rt, int root, struct px_comm *c)
 {
 	return begin_gather(PX_COLL_GATHERV, in, count, t, out, vector(counts, displs), rt, root, c, NULL);
 }
 
-int px_Igatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const int counts[],
-	const int displs[], MPI_Datatype rt, int root, struct px_comm *c, MPI_Request *req)
+int px_Igatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const MPI_Count counts[],
+	const MPI_Aint displs[], MPI_Datatype rt, int root, struct px_comm *c, MPI_Request *req)
 {
 	return begin_gather(PX_COLL_GATHERV, in, count, t, out, vector(counts, displs), rt, root, c, req);
 }
@@ -211,13 +201,13 @@ int px_Iscatter(const void *in, MPI_Count scount, MPI_Datatype t, void *out, MPI
 	return begin_scatter(PX_COLL_SCATTER, in, regular(scount), t, out, count, rt, root, c, req);
 }
 
-int px_Scatterv(const void *in, const int counts[], const int displs[], MPI_Datatype t, void *out,
+int px_Scatterv(const void *in, const MPI_Count counts[], const MPI_Aint displs[], MPI_Datatype t, void *out,
 	MPI_Count count, MPI_Datatype rt, int root, struct px_comm *c)
 {
 	return begin_scatter(PX_COLL_SCATTERV, in, vector(counts, displs), t, out, count, rt, root, c, NULL);
 }
 
-int px_Iscatterv(const void *in, const int counts[], const int displs[], MPI_Datatype t, void *out,
+int px_Iscatterv(const void *in, const MPI_Count counts[], const MPI_Aint displs[], MPI_Datatype t, void *out,
 	MPI_Count count, MPI_Datatype rt, int root, struct px_comm *c, MPI_Request *req)
 {
 	return begin_scatter(PX_COLL_SCATTERV, in, vector(counts, displs), t, out, count, rt, root, c, req);

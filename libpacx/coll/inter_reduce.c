@@ -8,7 +8,6 @@
 #include "coll.h"
 #include "datatype.h"
 #include "inter_coll.h"
-#include "native.h"
 #include "raise.h"
 #include "vendor.h"
 
@@ -176,7 +175,7 @@ int px_inter_Iallreduce(const void *in, void *out, MPI_Count count, MPI_Datatype
 }
 
 /* The first of each group gets the other group's result and deals it out: counts[] of the local group, or `each`. */
-static struct px_sched *build_reduce_scatter(const void *in, void *out, const int counts[], MPI_Count each,
+static struct px_sched *build_reduce_scatter(const void *in, void *out, const MPI_Count counts[], MPI_Count each,
 	MPI_Datatype t, MPI_Op op, struct px_comm *c)
 {
 	struct px_comm *all = c->inter->all;
@@ -188,10 +187,7 @@ static struct px_sched *build_reduce_scatter(const void *in, void *out, const in
 
 	for (int r = 0; r < c->inter->size; r++)
 		total += counts ? counts[r] : each;
-	if (s && !px_fits(total))
-		px_sched_fail(
-			s, MPI_ERR_COUNT, "%lld elements in all, which is beyond INT_MAX", (long long)total);
-	if (!s || !px_sched_ok(s))
+	if (!s)
 		return s;
 	ours = px_sched_temp_typed(s, total, t);
 	theirs = px_sched_temp_typed(s, all->rank == near.lo ? total : 0, t);
@@ -213,16 +209,16 @@ static struct px_sched *build_reduce_scatter(const void *in, void *out, const in
 	return s;
 }
 
-static int check_counts(struct px_comm *c, const int counts[], MPI_Datatype t, MPI_Op op)
+static int check_counts(struct px_comm *c, const MPI_Count counts[], MPI_Datatype t, MPI_Op op)
 {
 	for (int r = 0; r < c->inter->size; r++)
 		if (counts[r] < 0)
-			return px_raise(c, MPI_ERR_COUNT, "counts[%d] is %d", r, counts[r]);
+			return px_raise(c, MPI_ERR_COUNT, "counts[%d] is %lld", r, (long long)counts[r]);
 	return px_coll_check(c, 0, t, op);
 }
 
 int px_inter_Reduce_scatter(
-	const void *in, void *out, const int counts[], MPI_Datatype t, MPI_Op op, struct px_comm *c)
+	const void *in, void *out, const MPI_Count counts[], MPI_Datatype t, MPI_Op op, struct px_comm *c)
 {
 	int rc = check_counts(c, counts, t, op);
 
@@ -231,7 +227,7 @@ int px_inter_Reduce_scatter(
 		       : px_sched_run(build_reduce_scatter(in, out, counts, 0, t, op, c), c->inter->all);
 }
 
-int px_inter_Ireduce_scatter(const void *in, void *out, const int counts[], MPI_Datatype t, MPI_Op op,
+int px_inter_Ireduce_scatter(const void *in, void *out, const MPI_Count counts[], MPI_Datatype t, MPI_Op op,
 	struct px_comm *c, MPI_Request *req)
 {
 	int rc = check_counts(c, counts, t, op);

@@ -31,7 +31,7 @@ static void add_range(struct blocks *b, int *n, int least, MPI_Count at, MPI_Cou
 		b->range[(*n)++] = (struct px_range){ at, count };
 }
 
-static bool blocks_init(struct px_sched *s, struct blocks *b, const int counts[], MPI_Count each)
+static bool blocks_init(struct px_sched *s, struct blocks *b, const MPI_Count counts[], MPI_Count each)
 {
 	struct px_comm *c = px_sched_comm(s);
 	size_t n = (size_t)c->size;
@@ -59,10 +59,7 @@ static bool blocks_init(struct px_sched *s, struct blocks *b, const int counts[]
 		}
 		b->first[p + 1] = ranges;
 	}
-	if (!px_fits(b->total))
-		px_sched_fail(s, MPI_ERR_COUNT, "%lld elements in all, which is beyond INT_MAX",
-			(long long)b->total);
-	return px_sched_ok(s);
+	return true;
 }
 
 /* At the leader, whose site's terms are part[] after step `ready`: exchange and fold. *mine: what the members here keep. Returns
@@ -101,14 +98,16 @@ static void reduce_scatter(
 	struct px_comm *c = px_sched_comm(s);
 	const struct px_terms *x = px_terms_of(s, t, op);
 	void **part = x ? px_sched_temp(s, (size_t)x->n * sizeof *part) : NULL, *mine = NULL;
-	int *v = px_sched_temp(s, 2 * (size_t)c->nlocal * sizeof *v), ready;
+	MPI_Count *counts = px_sched_temp(s, (size_t)c->nlocal * sizeof *counts);
+	MPI_Aint *displs = px_sched_temp(s, (size_t)c->nlocal * sizeof *displs), at = 0;
+	int ready;
 
 	if (!px_sched_ok(s))
 		return;
-	for (int i = 0, at = 0; i < c->nlocal; i++) {
-		v[i] = (int)b->count[px_rank_of_local(c, i)];
-		v[c->nlocal + i] = at;
-		at += v[i];
+	for (int i = 0; i < c->nlocal; i++) {
+		counts[i] = b->count[px_rank_of_local(c, i)];
+		displs[i] = at;
+		at += (MPI_Aint)counts[i];
 	}
 	ready = px_terms_here(s, x, in, b->total, t, op, px_leader(c, c->self), false, part);
 	if (c->lrank == 0 && px_sched_ok(s))
@@ -116,16 +115,17 @@ static void reduce_scatter(
 	px_sched_when(s, ready);
 	px_sched_native(s, &(struct px_call){ .kind = PX_CALL_SCATTERV,
 				   .s = mine,
-				   .scounts = v,
-				   .sdispls = v + c->nlocal,
+				   .scounts = counts,
+				   .sdispls = displs,
 				   .type = t,
 				   .r = out,
 				   .rcount = b->count[c->rank],
-				   .rtype = t });
+				   .rtype = t,
+				   .large = !px_fits(b->total) });
 }
 
 static struct px_sched *build_reduce_scatter(enum px_coll which, const void *in, void *out,
-	const int counts[], MPI_Count each, MPI_Datatype t, MPI_Op op, struct px_comm *c)
+	const MPI_Count counts[], MPI_Count each, MPI_Datatype t, MPI_Op op, struct px_comm *c)
 {
 	struct px_sched *s = px_sched_new(c, which);
 	struct blocks b;
@@ -138,20 +138,20 @@ static struct px_sched *build_reduce_scatter(enum px_coll which, const void *in,
 	return s;
 }
 
-static int check(struct px_comm *c, const int counts[], MPI_Count each, MPI_Datatype t, MPI_Op op)
+static int check(struct px_comm *c, const MPI_Count counts[], MPI_Count each, MPI_Datatype t, MPI_Op op)
 {
 	if (each < 0)
 		return px_raise_count(c, each);
 	for (int r = 0; counts && r < c->size; r++)
 		if (counts[r] < 0)
-			return px_raise(c, MPI_ERR_COUNT, "counts[%d] is %d", r, counts[r]);
+			return px_raise(c, MPI_ERR_COUNT, "counts[%d] is %lld", r, (long long)counts[r]);
 	if (!px_type_get(t))
 		return px_raise_type(c);
 	return op == MPI_OP_NULL ? px_raise(c, MPI_ERR_OP, "the operator is MPI_OP_NULL") : MPI_SUCCESS;
 }
 
 int px_Reduce_scatter(
-	const void *in, void *out, const int counts[], MPI_Datatype t, MPI_Op op, struct px_comm *c)
+	const void *in, void *out, const MPI_Count counts[], MPI_Datatype t, MPI_Op op, struct px_comm *c)
 {
 	int rc = check(c, counts, 0, t, op);
 
@@ -161,7 +161,7 @@ int px_Reduce_scatter(
 					   c);
 }
 
-int px_Ireduce_scatter(const void *in, void *out, const int counts[], MPI_Datatype t, MPI_Op op,
+int px_Ireduce_scatter(const void *in, void *out, const MPI_Count counts[], MPI_Datatype t, MPI_Op op,
 	struct px_comm *c, MPI_Request *req)
 {
 	int rc = check(c, counts, 0, t, op);

@@ -40,7 +40,7 @@ static int put_before(struct px_sched *s, void *arg)
 	(void)s;
 	if (x->bare)
 		return px_copy(x->part[0], x->out, x->count, x->t);
-	return px_n.Reduce_local(x->part[0], x->out, (int)x->count, x->t, x->op);
+	return px_coll_apply(x->part[0], x->out, x->count, x->t, x->op);
 }
 
 static int copy_in(struct px_sched *s, void *arg)
@@ -134,14 +134,9 @@ static struct px_sched *build(const void *in, void *out, MPI_Count count, MPI_Da
 	return s;
 }
 
-static int check(struct px_comm *c, MPI_Count count, MPI_Datatype t, MPI_Op op)
-{
-	return count > 0x7fffffff ? px_raise_count(c, count) : px_coll_check(c, count, t, op);
-}
-
 int px_Scan(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c)
 {
-	int rc = check(c, count, t, op);
+	int rc = px_coll_check(c, count, t, op);
 
 	return rc != MPI_SUCCESS ? rc : px_sched_run(build(in, out, count, t, op, c, true), c);
 }
@@ -149,14 +144,14 @@ int px_Scan(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op o
 int px_Iscan(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c,
 	MPI_Request *req)
 {
-	int rc = check(c, count, t, op);
+	int rc = px_coll_check(c, count, t, op);
 
 	return rc != MPI_SUCCESS ? rc : px_sched_start(build(in, out, count, t, op, c, true), c, req);
 }
 
 int px_Exscan(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c)
 {
-	int rc = check(c, count, t, op);
+	int rc = px_coll_check(c, count, t, op);
 
 	return rc != MPI_SUCCESS ? rc : px_sched_run(build(in, out, count, t, op, c, false), c);
 }
@@ -164,7 +159,7 @@ int px_Exscan(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op
 int px_Iexscan(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c,
 	MPI_Request *req)
 {
-	int rc = check(c, count, t, op);
+	int rc = px_coll_check(c, count, t, op);
 
 	return rc != MPI_SUCCESS ? rc : px_sched_start(build(in, out, count, t, op, c, false), c, req);
 }

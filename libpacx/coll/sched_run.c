@@ -101,8 +101,11 @@ static int native_start(struct px_sched *s, struct px_step *st)
 	struct px_given saved, before;
 	int rc;
 
-	if (s->way == PX_WAY_MESSAGES && st->call.kind != PX_CALL_DUP)
+	if ((s->way == PX_WAY_MESSAGES && st->call.kind != PX_CALL_DUP) || st->call.large)
 		return local_start(s, st);
+	rc = px_call_ready(s, &st->call);
+	if (rc != MPI_SUCCESS)
+		return rc;
 	if (s->way != PX_WAY_BLOCKING)
 		return px_call_start(&st->call, s->c->native, &st->native);
 	s->within = true;

@@ -11,9 +11,11 @@
 #include "sched_steps.h"
 #include "typemap.h"
 #include "unlike.h"
+#include "vendor.h"
 
 struct px_sched_temp {
 	struct px_sched_temp *next;
+	MPI_Datatype type; /* or none */
 	_Alignas(16) char data[];
 };
 
@@ -35,6 +37,8 @@ void px_sched_free(struct px_sched *s)
 		struct px_sched_temp *t = s->temps;
 
 		s->temps = t->next;
+		if (t->type != MPI_DATATYPE_NULL)
+			px_n.Type_free(&t->type);
 		free(t);
 	}
 	for (int i = 0; i < s->nsteps; i++)
@@ -121,8 +125,19 @@ void *px_sched_temp(struct px_sched *s, size_t bytes)
 		return NULL;
 	}
 	t->next = s->temps;
+	t->type = MPI_DATATYPE_NULL;
 	s->temps = t;
 	return t->data;
+}
+
+int px_sched_temp_type(struct px_sched *s, MPI_Datatype t)
+{
+	if (!px_sched_temp(s, 0)) {
+		px_n.Type_free(&t);
+		return MPI_ERR_NO_MEM;
+	}
+	s->temps->type = t;
+	return MPI_SUCCESS;
 }
 
 void *px_sched_temp_typed(struct px_sched *s, MPI_Count count, MPI_Datatype t)

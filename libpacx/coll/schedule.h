@@ -76,13 +76,16 @@ struct px_call {
 	MPI_Datatype type;
 	MPI_Count rcount; /* SCATTERV */
 	MPI_Datatype rtype;
-	const int *scounts, *sdispls, *rcounts, *rdispls;
+	const MPI_Count *scounts, *rcounts;
+	const MPI_Aint *sdispls, *rdispls;
 	const MPI_Datatype *stypes, *rtypes;
 	MPI_Op op;
 	int root;    /* native rank */
+	bool large;  /* more than the vendor's call takes (px_fits); the same at all members of the site: messages instead */
 	MPI_Comm of; /* DUP: another native communicator of the same members; 0: the communicator's own */
 	const MPI_Info *info; /* DUP: its hints, which must live as long as the schedule; or NULL */
 	MPI_Comm *newcomm;
+	const int *nscounts, *nsdispls, *nrcounts, *nrdispls; /* made by px_call_ready, where the vendor counts in int */
 };
 
 struct px_sched;
@@ -115,12 +118,15 @@ int px_sched_call(struct px_sched *s, int (*fn)(struct px_sched *s, void *arg), 
 
 /* The native call as messages, as steps of k (local_call.c); by the vendor (native_call.c), MPI error codes. */
 void px_call_messages(struct px_sched *k, const struct px_call *call);
+int px_call_ready(struct px_sched *s, struct px_call *k); /* before either */
 int px_call_start(const struct px_call *k, MPI_Comm n, MPI_Request *req);
 int px_call_block(const struct px_call *k, MPI_Comm n);
 
 /* px_sched_temp: zeroed memory that lives as long as the schedule. NULL: the schedule has failed. */
 void *px_sched_temp(struct px_sched *s, size_t bytes);
 /* px_sched_temp_typed: room for count elements of t, as a buffer address for MPI calls. */
+/* px_sched_temp_type: t, which is freed with the schedule. MPI error code. */
+int px_sched_temp_type(struct px_sched *s, MPI_Datatype t);
 void *px_sched_temp_typed(struct px_sched *s, MPI_Count count, MPI_Datatype t);
 /* px_sched_fail: the first failure of a schedule is the one that is raised, with its text (raise.h). px_sched_fail_arg: the count of the
  * block of rank r (-1: of all) is negative, or else its datatype is not valid. */

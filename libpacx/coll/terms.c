@@ -336,7 +336,8 @@ int px_terms_here(struct px_sched *s, const struct px_terms *x, const void *in, 
 					  .count = count,
 					  .type = t,
 					  .op = op,
-					  .root = px_lrank(c, head) });
+					  .root = px_lrank(c, head),
+					  .large = !px_fits(count) });
 }
 
 /* Terms, of each some elements, to be put side by side. */

@@ -14,8 +14,8 @@
 
 /* Where the block of neighbour i lies: count, byte offset, type. Exactly one of the forms is used. */
 struct blocks {
-	const int *counts; /* NULL: regular */
-	const int *displs; /* in extents of type */
+	const MPI_Count *counts; /* NULL: regular */
+	const MPI_Aint *displs;  /* in extents of type */
 	const MPI_Aint *byte_displs;
 	const MPI_Datatype *types;
 	MPI_Count each;
@@ -116,16 +116,16 @@ int px_Ineighbor_allgather(const void *in, MPI_Count count, MPI_Datatype t, void
 	return px_sched_start(build(c, in, &sb, out, &rb), c, req);
 }
 
-int px_Neighbor_allgatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const int counts[],
-	const int displs[], MPI_Datatype rt, struct px_comm *c)
+int px_Neighbor_allgatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const MPI_Count counts[],
+	const MPI_Aint displs[], MPI_Datatype rt, struct px_comm *c)
 {
 	struct blocks sb = ONE(count, t), rb = VECTOR(counts, displs, rt);
 
 	return px_sched_run(build(c, in, &sb, out, &rb), c);
 }
 
-int px_Ineighbor_allgatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const int counts[],
-	const int displs[], MPI_Datatype rt, struct px_comm *c, MPI_Request *req)
+int px_Ineighbor_allgatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const MPI_Count counts[],
+	const MPI_Aint displs[], MPI_Datatype rt, struct px_comm *c, MPI_Request *req)
 {
 	struct blocks sb = ONE(count, t), rb = VECTOR(counts, displs, rt);
 
@@ -148,16 +148,16 @@ int px_Ineighbor_alltoall(const void *in, MPI_Count count, MPI_Datatype t, void 
 	return px_sched_start(build(c, in, &sb, out, &rb), c, req);
 }
 
-int px_Neighbor_alltoallv(const void *in, const int scounts[], const int sdispls[], MPI_Datatype t, void *out,
-	const int rcounts[], const int rdispls[], MPI_Datatype rt, struct px_comm *c)
+int px_Neighbor_alltoallv(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[], MPI_Datatype t, void *out,
+	const MPI_Count rcounts[], const MPI_Aint rdispls[], MPI_Datatype rt, struct px_comm *c)
 {
 	struct blocks sb = VECTOR(scounts, sdispls, t), rb = VECTOR(rcounts, rdispls, rt);
 
 	return px_sched_run(build(c, in, &sb, out, &rb), c);
 }
 
-int px_Ineighbor_alltoallv(const void *in, const int scounts[], const int sdispls[], MPI_Datatype t,
-	void *out, const int rcounts[], const int rdispls[], MPI_Datatype rt, struct px_comm *c,
+int px_Ineighbor_alltoallv(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[], MPI_Datatype t,
+	void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[], MPI_Datatype rt, struct px_comm *c,
 	MPI_Request *req)
 {
 	struct blocks sb = VECTOR(scounts, sdispls, t), rb = VECTOR(rcounts, rdispls, rt);
@@ -165,8 +165,8 @@ int px_Ineighbor_alltoallv(const void *in, const int scounts[], const int sdispl
 	return px_sched_start(build(c, in, &sb, out, &rb), c, req);
 }
 
-int px_Neighbor_alltoallw(const void *in, const int scounts[], const MPI_Aint sdispls[],
-	const MPI_Datatype st[], void *out, const int rcounts[], const MPI_Aint rdispls[],
+int px_Neighbor_alltoallw(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[],
+	const MPI_Datatype st[], void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[],
 	const MPI_Datatype rt[], struct px_comm *c)
 {
 	struct blocks sb = GENERAL(scounts, sdispls, st), rb = GENERAL(rcounts, rdispls, rt);
@@ -174,8 +174,8 @@ int px_Neighbor_alltoallw(const void *in, const int scounts[], const MPI_Aint sd
 	return px_sched_run(build(c, in, &sb, out, &rb), c);
 }
 
-int px_Ineighbor_alltoallw(const void *in, const int scounts[], const MPI_Aint sdispls[],
-	const MPI_Datatype st[], void *out, const int rcounts[], const MPI_Aint rdispls[],
+int px_Ineighbor_alltoallw(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[],
+	const MPI_Datatype st[], void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[],
 	const MPI_Datatype rt[], struct px_comm *c, MPI_Request *req)
 {
 	struct blocks sb = GENERAL(scounts, sdispls, st), rb = GENERAL(rcounts, rdispls, rt);

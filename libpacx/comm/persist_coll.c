@@ -22,8 +22,8 @@ struct kept {
 	MPI_Datatype t, rt;
 	MPI_Op op;
 	int root;
-	const int *counts, *displs, *rcounts, *rdispls;
-	const MPI_Aint *places, *rplaces;
+	const MPI_Count *counts, *rcounts;
+	const MPI_Aint *displs, *rdispls;
 	const MPI_Datatype *types, *rtypes;
 	void *copy[6]; /* of arrays */
 	int copies;
@@ -253,8 +253,8 @@ static int go_gatherv(struct kept *k, MPI_Request *req)
 		gatherv, k->in, k->count, k->t, k->out, k->rcounts, k->rdispls, k->rt, k->root, k->c, req);
 }
 
-int px_Gatherv_init(const void *in, MPI_Count count, MPI_Datatype t, void *out, const int counts[],
-	const int displs[], MPI_Datatype rt, int root, struct px_comm *c, MPI_Info info, MPI_Request *req)
+int px_Gatherv_init(const void *in, MPI_Count count, MPI_Datatype t, void *out, const MPI_Count counts[],
+	const MPI_Aint displs[], MPI_Datatype rt, int root, struct px_comm *c, MPI_Info info, MPI_Request *req)
 {
 	struct kept k = {
 		.go = go_gatherv, .in = in, .count = count, .t = t, .out = out, .rt = rt, .root = root
@@ -274,7 +274,7 @@ static int go_scatterv(struct kept *k, MPI_Request *req)
 		scatterv, k->in, k->counts, k->displs, k->t, k->out, k->rcount, k->rt, k->root, k->c, req);
 }
 
-int px_Scatterv_init(const void *in, const int counts[], const int displs[], MPI_Datatype t, void *out,
+int px_Scatterv_init(const void *in, const MPI_Count counts[], const MPI_Aint displs[], MPI_Datatype t, void *out,
 	MPI_Count rcount, MPI_Datatype rt, int root, struct px_comm *c, MPI_Info info, MPI_Request *req)
 {
 	struct kept k = {
@@ -294,8 +294,8 @@ static int go_allgatherv(struct kept *k, MPI_Request *req)
 	return EITHER(allgatherv, k->in, k->count, k->t, k->out, k->rcounts, k->rdispls, k->rt, k->c, req);
 }
 
-int px_Allgatherv_init(const void *in, MPI_Count count, MPI_Datatype t, void *out, const int counts[],
-	const int displs[], MPI_Datatype rt, struct px_comm *c, MPI_Info info, MPI_Request *req)
+int px_Allgatherv_init(const void *in, MPI_Count count, MPI_Datatype t, void *out, const MPI_Count counts[],
+	const MPI_Aint displs[], MPI_Datatype rt, struct px_comm *c, MPI_Info info, MPI_Request *req)
 {
 	struct kept k = { .go = go_allgatherv, .in = in, .count = count, .t = t, .out = out, .rt = rt };
 	int n = ranks(c);
@@ -313,8 +313,8 @@ static int go_alltoallv(struct kept *k, MPI_Request *req)
 		k->c, req);
 }
 
-int px_Alltoallv_init(const void *in, const int counts[], const int displs[], MPI_Datatype t, void *out,
-	const int rcounts[], const int rdispls[], MPI_Datatype rt, struct px_comm *c, MPI_Info info,
+int px_Alltoallv_init(const void *in, const MPI_Count counts[], const MPI_Aint displs[], MPI_Datatype t, void *out,
+	const MPI_Count rcounts[], const MPI_Aint rdispls[], MPI_Datatype rt, struct px_comm *c, MPI_Info info,
 	MPI_Request *req)
 {
 	struct kept k = { .go = go_alltoallv, .in = in, .t = t, .out = out, .rt = rt };
@@ -337,8 +337,8 @@ static int go_alltoallw(struct kept *k, MPI_Request *req)
 		k->rtypes, k->c, req);
 }
 
-int px_Alltoallw_init(const void *in, const int counts[], const int displs[], const MPI_Datatype types[],
-	void *out, const int rcounts[], const int rdispls[], const MPI_Datatype rtypes[], struct px_comm *c,
+int px_Alltoallw_init(const void *in, const MPI_Count counts[], const MPI_Aint displs[], const MPI_Datatype types[],
+	void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[], const MPI_Datatype rtypes[], struct px_comm *c,
 	MPI_Info info, MPI_Request *req)
 {
 	struct kept k = { .go = go_alltoallw, .in = in, .out = out };
@@ -398,7 +398,7 @@ static int go_reduce_scatter(struct kept *k, MPI_Request *req)
 	return EITHER(reduce_scatter, k->in, k->out, k->rcounts, k->t, k->op, k->c, req);
 }
 
-int px_Reduce_scatter_init(const void *in, void *out, const int counts[], MPI_Datatype t, MPI_Op op,
+int px_Reduce_scatter_init(const void *in, void *out, const MPI_Count counts[], MPI_Datatype t, MPI_Op op,
 	struct px_comm *c, MPI_Info info, MPI_Request *req)
 {
 	struct kept k = { .go = go_reduce_scatter, .in = in, .out = out, .t = t, .op = op };
@@ -463,7 +463,7 @@ static int go_neighbor_allgatherv(struct kept *k, MPI_Request *req)
 }
 
 int px_Neighbor_allgatherv_init(const void *in, MPI_Count count, MPI_Datatype t, void *out,
-	const int counts[], const int displs[], MPI_Datatype rt, struct px_comm *c, MPI_Info info,
+	const MPI_Count counts[], const MPI_Aint displs[], MPI_Datatype rt, struct px_comm *c, MPI_Info info,
 	MPI_Request *req)
 {
 	struct kept k = {
@@ -484,8 +484,8 @@ static int go_neighbor_alltoallv(struct kept *k, MPI_Request *req)
 		k->in, k->counts, k->displs, k->t, k->out, k->rcounts, k->rdispls, k->rt, k->c, req);
 }
 
-int px_Neighbor_alltoallv_init(const void *in, const int counts[], const int displs[], MPI_Datatype t,
-	void *out, const int rcounts[], const int rdispls[], MPI_Datatype rt, struct px_comm *c,
+int px_Neighbor_alltoallv_init(const void *in, const MPI_Count counts[], const MPI_Aint displs[], MPI_Datatype t,
+	void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[], MPI_Datatype rt, struct px_comm *c,
 	MPI_Info info, MPI_Request *req)
 {
 	struct kept k = { .go = go_neighbor_alltoallv, .in = in, .t = t, .out = out, .rt = rt };
@@ -503,21 +503,21 @@ int px_Neighbor_alltoallv_init(const void *in, const int counts[], const int dis
 static int go_neighbor_alltoallw(struct kept *k, MPI_Request *req)
 {
 	return px_Ineighbor_alltoallw(
-		k->in, k->counts, k->places, k->types, k->out, k->rcounts, k->rplaces, k->rtypes, k->c, req);
+		k->in, k->counts, k->displs, k->types, k->out, k->rcounts, k->rdispls, k->rtypes, k->c, req);
 }
 
-int px_Neighbor_alltoallw_init(const void *in, const int counts[], const MPI_Aint displs[],
-	const MPI_Datatype types[], void *out, const int rcounts[], const MPI_Aint rdispls[],
+int px_Neighbor_alltoallw_init(const void *in, const MPI_Count counts[], const MPI_Aint displs[],
+	const MPI_Datatype types[], void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[],
 	const MPI_Datatype rtypes[], struct px_comm *c, MPI_Info info, MPI_Request *req)
 {
 	struct kept k = { .go = go_neighbor_alltoallw, .in = in, .out = out };
 	int nout, nin = neighbors(c, &nout);
 
 	k.counts = copy(&k, counts, nout, sizeof *counts);
-	k.places = copy(&k, displs, nout, sizeof *displs);
+	k.displs = copy(&k, displs, nout, sizeof *displs);
 	k.types = copy(&k, types, nout, sizeof *types);
 	k.rcounts = copy(&k, rcounts, nin, sizeof *rcounts);
-	k.rplaces = copy(&k, rdispls, nin, sizeof *rdispls);
+	k.rdispls = copy(&k, rdispls, nin, sizeof *rdispls);
 	k.rtypes = copy(&k, rtypes, nin, sizeof *rtypes);
 
 	(void)info;

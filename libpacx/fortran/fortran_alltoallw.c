@@ -74,23 +74,53 @@ static int blocks(const struct call *a, struct px_comm *c, int *nout, int *nin)
 	return rc;
 }
 
+/* One side of the call in C. */
+struct side {
+	MPI_Count *counts;
+	MPI_Aint *displs;
+	MPI_Datatype *types;
+};
+
+static bool side_new(struct side *d, int n, const MPI_Fint *counts, const void *displs, const MPI_Fint *types,
+	bool neighbors)
+{
+	d->counts = malloc((size_t)(n + 1) * sizeof *d->counts);
+	d->displs = malloc((size_t)(n + 1) * sizeof *d->displs);
+	d->types = malloc((size_t)(n + 1) * sizeof *d->types);
+	if (!d->counts || !d->displs || !d->types)
+		return false;
+	for (int i = 0; i < n; i++) {
+		d->counts[i] = counts[i];
+		d->displs[i] = neighbors ? ((const MPI_Aint *)displs)[i] : ((const MPI_Fint *)displs)[i];
+		d->types[i] = px_n.Type_f2c(types[i]);
+	}
+	return true;
+}
+
+static void side_free(struct side *d)
+{
+	free(d->counts);
+	free(d->displs);
+	free(d->types);
+}
+
 /* With the lock. Only intercommunicators have inter. */
-static int in_c(const struct call *a, struct px_comm *c, const void *in, void *out, const MPI_Datatype *types,
-	const MPI_Datatype *rtypes, MPI_Request *req)
+static int in_c(const struct call *a, struct px_comm *c, const void *in, void *out, const struct side *s,
+	const struct side *r, MPI_Request *req)
 {
 	if (a->neighbors && c->inter)
 		return px_not_inter(c);
 	if (a->neighbors && a->req)
 		return px_Ineighbor_alltoallw(
-			in, a->counts, a->displs, types, out, a->rcounts, a->rdispls, rtypes, c, req);
+			in, s->counts, s->displs, s->types, out, r->counts, r->displs, r->types, c, req);
 	if (a->neighbors)
 		return px_Neighbor_alltoallw(
-			in, a->counts, a->displs, types, out, a->rcounts, a->rdispls, rtypes, c);
+			in, s->counts, s->displs, s->types, out, r->counts, r->displs, r->types, c);
 	if (a->req)
 		return (c->inter ? px_inter_Ialltoallw : px_Ialltoallw)(
-			in, a->counts, a->displs, types, out, a->rcounts, a->rdispls, rtypes, c, req);
+			in, s->counts, s->displs, s->types, out, r->counts, r->displs, r->types, c, req);
 	return (c->inter ? px_inter_Alltoallw : px_Alltoallw)(
-		in, a->counts, a->displs, types, out, a->rcounts, a->rdispls, rtypes, c);
+		in, s->counts, s->displs, s->types, out, r->counts, r->displs, r->types, c);
 }
 
 static int spanning(const struct call *a, struct px_comm *c)
@@ -99,23 +129,22 @@ static int spanning(const struct call *a, struct px_comm *c)
 	int nout, nin, rc = blocks(a, c, &nout, &nin);
 	MPI_Request req = MPI_REQUEST_NULL;
 	const char *outer;
-	MPI_Datatype *t;
+	struct side s = { 0 }, r = { 0 };
 
 	if (rc != MPI_SUCCESS)
 		return rc;
-	t = malloc((size_t)(nout + nin + 1) * sizeof *t);
-	if (!t)
-		return MPI_ERR_NO_MEM;
-	for (int i = 0; i < nout && in != MPI_IN_PLACE; i++)
-		t[i] = px_n.Type_f2c(a->types[i]);
-	for (int i = 0; i < nin; i++)
-		t[nout + i] = px_n.Type_f2c(a->rtypes[i]);
-	outer = px_begin(a->neighbors ? "MPI_Neighbor_alltoallw" : "MPI_Alltoallw");
-	rc = in_c(a, c, in, buffer(a->out), t, t + nout, &req);
-	px_end(outer);
-	if (a->req)
-		*a->req = px_n.Request_c2f(req);
-	free(t);
+	if (side_new(&s, in == MPI_IN_PLACE ? 0 : nout, a->counts, a->displs, a->types, a->neighbors) &&
+		side_new(&r, nin, a->rcounts, a->rdispls, a->rtypes, a->neighbors)) {
+		outer = px_begin(a->neighbors ? "MPI_Neighbor_alltoallw" : "MPI_Alltoallw");
+		rc = in_c(a, c, in, buffer(a->out), &s, &r, &req);
+		px_end(outer);
+		if (a->req)
+			*a->req = px_n.Request_c2f(req);
+	} else {
+		rc = MPI_ERR_NO_MEM;
+	}
+	side_free(&s);
+	side_free(&r);
 	return rc;
 }
 

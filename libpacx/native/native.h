@@ -1,7 +1,7 @@
 /* native.h: native calls with 64-bit counts.
  *
  * Where the vendor has the MPI_X_c entry points they are used; elsewhere a count beyond INT_MAX cannot come from the
- * application. A builder that makes larger ones itself (reduce-scatter, allgather) must refuse them: px_fits.
+ * application. A builder that makes larger ones itself (reduce-scatter, allgather) says so: px_fits, px_call.large.
  */
 #ifndef PX_NATIVE_H
 #define PX_NATIVE_H

@@ -1,5 +1,5 @@
 /*
- * large - more than 2^31 and 2^32 bytes and elements in one message, broadcast, gather, reduction; through the MPI_X_c functions where this
+ * large - more than 2^31 and 2^32 bytes and elements in one message, broadcast, reduction and every collective that moves data; through the MPI_X_c functions where this
  * MPI has them, through int counts of derived types where not and besides; displacements beyond 2^31 in windows.  Little memory is needed: long
  * buffers are one piece of memory, seen again and again.  Argument: bytes (default 3 million, which shows nothing but that the program is right).
  */
@@ -158,6 +158,76 @@ static void far_apart(int root)
 	MPI_Win_free(&win);
 }
 
+/* call brings the same data to the beginning of out; only at `where`, if that is a rank. */
+#define BRINGS(where, call)                                                                                  \
+	do {                                                                                                 \
+		memset(out, 0, PERIOD);                                                                      \
+		MPI_Barrier(MPI_COMM_WORLD);                                                                 \
+		call;                                                                                        \
+		if ((where) < 0 || chk_rank == (where))                                                      \
+			CHECK_BYTES(out, PERIOD, 3);                                                         \
+	} while (0)
+
+static void wait_for(MPI_Request r)
+{
+	CHECK_EQ(MPI_Wait(&r, MPI_STATUS_IGNORE), MPI_SUCCESS);
+}
+
+/* Equal blocks, together n bytes: places beyond int, though no argument is. All blocks are the same memory, and so have the same data. */
+static void equal_blocks(char *out, int each, int root)
+{
+	MPI_Comm w = MPI_COMM_WORLD;
+	MPI_Request r;
+
+	chk_fill(buf, PERIOD, 3);
+	BRINGS(root, MPI_Gather(buf, each, MPI_BYTE, out, each, MPI_BYTE, root, w));
+	BRINGS(-1, MPI_Scatter(buf, each, MPI_BYTE, out, each, MPI_BYTE, root, w));
+	BRINGS(-1, MPI_Allgather(buf, each, MPI_BYTE, out, each, MPI_BYTE, w));
+	BRINGS(-1, MPI_Alltoall(buf, each, MPI_BYTE, out, each, MPI_BYTE, w));
+	BRINGS(root, MPI_Igather(buf, each, MPI_BYTE, out, each, MPI_BYTE, root, w, &r); wait_for(r));
+	BRINGS(-1, MPI_Iallgather(buf, each, MPI_BYTE, out, each, MPI_BYTE, w, &r); wait_for(r));
+}
+
+/* n bytes from the last rank to the first, and nothing else, through arrays of counts. */
+static void one_block(char *out)
+{
+	int last = chk_size - 1, mine = chk_rank == last, first = chk_rank == 0;
+	int *zero = chk_alloc((size_t)chk_size * sizeof *zero), *in = chk_alloc((size_t)chk_size * sizeof *in);
+	MPI_Count *in_c = chk_alloc((size_t)chk_size * sizeof *in_c), *to_c = chk_alloc((size_t)chk_size * sizeof *to_c);
+	MPI_Aint *at_c = chk_alloc((size_t)chk_size * sizeof *at_c);
+	int *to = chk_alloc((size_t)chk_size * sizeof *to), *from = chk_alloc((size_t)chk_size * sizeof *from);
+	MPI_Count *from_c = chk_alloc((size_t)chk_size * sizeof *from_c);
+	MPI_Comm w = MPI_COMM_WORLD;
+
+	for (int i = 0; i < chk_size; i++) {
+		zero[i] = 0;
+		at_c[i] = 0;
+		in[i] = i == last;
+		in_c[i] = i == last ? n : 0;
+		to[i] = mine && i == 0;
+		to_c[i] = mine && i == 0 ? n : 0;
+		from[i] = first && i == last;
+		from_c[i] = first && i == last ? n : 0;
+	}
+	chk_fill(buf, PERIOD, 3);
+	BRINGS(0, LARGE(n, MPI_Gatherv, (buf, mine ? n : 0, MPI_BYTE, out, in_c, at_c, MPI_BYTE, 0, w),
+			  (buf, mine, T, out, in, zero, T, 0, w)));
+	BRINGS(last, LARGE(n, MPI_Scatterv, (buf, in_c, at_c, MPI_BYTE, out, mine ? n : 0, MPI_BYTE, 0, w),
+			     (buf, in, zero, T, out, mine, T, 0, w)));
+	BRINGS(-1, LARGE(n, MPI_Allgatherv, (buf, mine ? n : 0, MPI_BYTE, out, in_c, at_c, MPI_BYTE, w),
+			   (buf, mine, T, out, in, zero, T, w)));
+	BRINGS(0, LARGE(n, MPI_Alltoallv, (buf, to_c, at_c, MPI_BYTE, out, from_c, at_c, MPI_BYTE, w),
+			  (buf, to, zero, T, out, from, zero, T, w)));
+	free(zero);
+	free(in);
+	free(to);
+	free(from);
+	free(in_c);
+	free(to_c);
+	free(from_c);
+	free(at_c);
+}
+
 /* More than 2^31 bytes; if all MPIs can, more than 2^31 elements, too. */
 static void reduction(void)
 {
@@ -189,17 +259,23 @@ static void reduction(void)
 
 int main(int argc, char **argv)
 {
-	int last;
+	int last, each;
 	size_t room;
+	char *out;
 
 	chk_begin(&argc, &argv, "large", 2);
 	n = chk_arg(argc, argv, 1, 3000000);
-	room = ((size_t)n / PERIOD + 1) * PERIOD;
+	each = (int)((n / PERIOD + chk_size) / chk_size * PERIOD);
+	room = (size_t)each * (size_t)chk_size;
 	last = chk_size - 1;
 	buf = view(room);
+	out = view(room);
 	messages(0, last);
 	messages(last, 0);
 	broadcast(last);
+	equal_blocks(out, each, last);
+	one_block(out);
+	munmap(out, room);
 	far_apart(0);
 	if (n < 3000000000) /* needs a buffer of its own */
 		reduction();
