@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,16 @@
 #define FRAGMENTS_MAX 65536 /* of one report */
 #define REPORTS_MAX   65536
 
+/* Behind a record: may what comes now be the rest of the torn one? It has one newline, at its end. */
+static bool torn_goes_on(const struct pxd_filter *f, const char *data, size_t n)
+{
+	size_t rest = PXD_RECORD - f->ntorn;
+
+	if (f->ntorn == 0 || f->nheld > 0 || *data == PXD_RECORD_MARK[0])
+		return false;
+	return !memchr(data, '\n', n < rest ? n : rest - 1) && (n < rest || data[rest - 1] == '\n');
+}
+
 void pxd_filter_put(struct pxd_filter *f, const char *data, size_t n, const struct pxd_filter_sink *sink)
 {
 	static const size_t mark = sizeof PXD_RECORD_MARK - 1;
@@ -24,6 +35,11 @@ void pxd_filter_put(struct pxd_filter *f, const char *data, size_t n, const stru
 		const char *begin;
 		size_t part, match;
 
+		if (torn_goes_on(f, data, n)) {
+			memcpy(f->held, f->torn, f->ntorn);
+			f->nheld = f->ntorn;
+			f->ntorn = 0;
+		}
 		if (f->nheld == 0) {
 			begin = memchr(data, PXD_RECORD_MARK[0], n);
 			part = begin ? (size_t)(begin - data) : n;
@@ -38,6 +54,16 @@ void pxd_filter_put(struct pxd_filter *f, const char *data, size_t n, const stru
 		part = f->nheld < mark ? 1 : PXD_RECORD - f->nheld;
 		if (part > n)
 			part = n;
+		/* In a record there is no such byte. */
+		begin = f->nheld >= mark && f->ntorn == 0 ? memchr(data, PXD_RECORD_MARK[0], part) : NULL;
+		if (begin == data) {
+			memcpy(f->torn, f->held, f->nheld);
+			f->ntorn = f->nheld;
+			f->nheld = 0;
+			continue;
+		}
+		if (begin)
+			part = (size_t)(begin - data);
 		memcpy(f->held + f->nheld, data, part);
 		f->nheld += part;
 		data += part;
@@ -71,9 +97,12 @@ void pxd_filter_put(struct pxd_filter *f, const char *data, size_t n, const stru
 
 void pxd_filter_end(struct pxd_filter *f, const struct pxd_filter_sink *sink)
 {
+	f->broken += f->ntorn > 0;
+	if (f->ntorn)
+		sink->text(sink->arg, f->torn, f->ntorn);
 	if (f->nheld)
 		sink->text(sink->arg, f->held, f->nheld);
-	f->nheld = 0;
+	f->nheld = f->ntorn = 0;
 }
 
 /* What one daemon reports of one kind: fragments, put together when all are there. */

@@ -99,6 +99,34 @@ TEST(torn_record_loses_no_text_and_no_record_behind_it)
 	CHECK(strstr(text, "BYE\n") != NULL);
 }
 
+TEST(a_record_that_others_came_into_is_put_together)
+{
+	for (size_t cut = 6; cut < PXD_RECORD; cut += cut < 250 ? 61 : 1) {
+		for (size_t chunk = 1; chunk <= 4 * PXD_RECORD; chunk += 3) {
+			char stream[4 * PXD_RECORD + 8], one[PXD_RECORD];
+			struct pxd_filter f;
+			size_t n;
+
+			filter_start(&f);
+			record_make(one, "left:out stats 16/19 {}");
+			memcpy(stream, one, cut);
+			n = cut;
+			for (int i = 0; i < 2; i++, n += PXD_RECORD)
+				record_make(stream + n, "left:in stats 1/1 {}");
+			memcpy(stream + n, one + cut, PXD_RECORD - cut);
+			n += PXD_RECORD - cut;
+			record_make(stream + n, "left:out stats 17/19 {}");
+			n += PXD_RECORD;
+			for (size_t at = 0; at < n; at += chunk)
+				pxd_filter_put(&f, stream + at, n - at < chunk ? n - at : chunk, &sink);
+			pxd_filter_end(&f, &sink);
+			CHECK_INT(nrecords, 4);
+			CHECK_INT(f.broken, 0);
+			CHECK_STR(text, "");
+		}
+	}
+}
+
 static char *stats_file(const int *exits)
 {
 	static const char hosts[] =
