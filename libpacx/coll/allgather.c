@@ -15,6 +15,7 @@
 #include "model.h"
 #include "native.h"
 #include "raise.h"
+#include "unlike.h"
 
 /* Blocks travel by site, those of a group side by side and our own group's first; the result is wanted in rank order. */
 struct spread {
@@ -300,7 +301,7 @@ static struct px_sched *build(enum px_coll which, const void *in, MPI_Count coun
 		return s;
 	for (int r = 0; r < c->size; r++)
 		total += x->bytes[r] = count_of(x, r) * p->size;
-	if (total > INT_MAX) {
+	if (total > INT_MAX && !px_unlike_any) { /* unlike sites count other bytes, and would choose otherwise */
 		by_broadcasts(s, x);
 		return s;
 	}

@@ -118,15 +118,15 @@ int px_sched_call(struct px_sched *s, int (*fn)(struct px_sched *s, void *arg), 
 
 /* The native call as messages, as steps of k (local_call.c); by the vendor (native_call.c), MPI error codes. */
 void px_call_messages(struct px_sched *k, const struct px_call *call);
-int px_call_ready(struct px_sched *s, struct px_call *k); /* before either */
+int px_call_ready(struct px_sched *s, struct px_call *k); /* before either: counts as the vendor takes them */
 int px_call_start(const struct px_call *k, MPI_Comm n, MPI_Request *req);
 int px_call_block(const struct px_call *k, MPI_Comm n);
 
 /* px_sched_temp: zeroed memory that lives as long as the schedule. NULL: the schedule has failed. */
 void *px_sched_temp(struct px_sched *s, size_t bytes);
-/* px_sched_temp_typed: room for count elements of t, as a buffer address for MPI calls. */
 /* px_sched_temp_type: t, which is freed with the schedule. MPI error code. */
 int px_sched_temp_type(struct px_sched *s, MPI_Datatype t);
+/* px_sched_temp_typed: room for count elements of t, as a buffer address for MPI calls. */
 void *px_sched_temp_typed(struct px_sched *s, MPI_Count count, MPI_Datatype t);
 /* px_sched_fail: the first failure of a schedule is the one that is raised, with its text (raise.h). px_sched_fail_arg: the count of the
  * block of rank r (-1: of all) is negative, or else its datatype is not valid. */
