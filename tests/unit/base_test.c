@@ -339,7 +339,14 @@ TEST(a_stop_counts_for_nobody)
 	CHECK_UINT(px_past(noted + 5, noted), 5);
 }
 
-TEST(idle_daemon_uses_under_3_percent)
+/* Of other machines than x86 there are only emulated ones here, on which the same instructions take several times as long. */
+#if defined __x86_64__ || defined __i386__
+#define IDLE_PERCENT 3
+#else
+#define IDLE_PERCENT 10
+#endif
+
+TEST(idle_daemon_uses_a_few_percent)
 {
 	struct px_wait w;
 	uint64_t start, cpu;
@@ -353,7 +360,7 @@ TEST(idle_daemon_uses_under_3_percent)
 	for (start = px_now_ns(); px_now_ns() - start < 400000000u;)
 		px_wait_idle(&w);
 	cpu = cpu_ns() - cpu;
-	CHECK(cpu * 100 < 3 * (px_now_ns() - start));
+	CHECK(cpu * 100 < IDLE_PERCENT * (px_now_ns() - start));
 	printf("  %.2f %% of a core\n", 100.0 * (double)cpu / (double)(px_now_ns() - start));
 }
 
