@@ -87,6 +87,15 @@ static void exchange(struct px_sched *s, const struct px_groups *g, const struct
 	px_sched_round(s);
 }
 
+/* Bytes of piece k of what site p has, and where. */
+static MPI_Count piece_of(const struct spread *x, int sites, int p, int k, char **at)
+{
+	MPI_Count first = x->own[p] * k / (sites - 1);
+
+	*at = x->by_site + x->start[p] + first;
+	return x->own[p] * (k + 1) / (sites - 1) - first;
+}
+
 /* Leaders: in pieces, of which each other site gets one of each block from its site and passes it on to the others. A message's number says whose
  * block it is of. */
 static void exchange_pieces(struct px_sched *s, const struct spread *x)
@@ -95,17 +104,15 @@ static void exchange_pieces(struct px_sched *s, const struct spread *x)
 	int n = c->nparts, self = c->self;
 
 	for (int p = 0; p < n && px_sched_ok(s); p++) {
-		MPI_Count own = x->own[p];
 		int got = -1;
+		MPI_Count bytes;
+		char *at;
 
 		px_sched_sub(s, p);
 		for (int i = 0; i < n; i++) {
-			int q = (self + i) % n,
-			    k = q - (q > p); /* ourselves first: the piece that we pass on */
-			MPI_Count first = own * k / (n - 1), bytes = own * (k + 1) / (n - 1) - first;
-			char *at = x->by_site + x->start[p] + first;
+			int q = (self + i) % n; /* ourselves first: the piece that we pass on */
 
-			if (q == p || bytes == 0)
+			if (q == p || (bytes = piece_of(x, n, p, q - (q > p), &at)) == 0)
 				continue;
 			if (p == self)
 				px_sched_send(s, at, bytes, MPI_BYTE, px_leader(c, q));
@@ -114,13 +121,13 @@ static void exchange_pieces(struct px_sched *s, const struct spread *x)
 			else
 				px_sched_recv_all(s, at, bytes, px_leader(c, q));
 		}
-		for (int q = 0, k = self - (self > p); q < n && got >= 0; q++)
+		if (got < 0)
+			continue;
+		bytes = piece_of(x, n, p, self - (self > p), &at);
+		for (int q = 0; q < n; q++)
 			if (q != p && q != self) {
-				MPI_Count first = own * k / (n - 1), end = own * (k + 1) / (n - 1);
-
 				px_sched_when(s, got);
-				px_sched_send(s, x->by_site + x->start[p] + first, end - first, MPI_BYTE,
-					px_leader(c, q));
+				px_sched_send(s, at, bytes, MPI_BYTE, px_leader(c, q));
 			}
 	}
 	px_sched_sub(s, 0);
@@ -168,20 +175,15 @@ void px_coll_allgather(struct px_sched *s, const void *mine, const MPI_Count *by
 {
 	struct px_comm *c = px_sched_comm(s);
 	const struct px_groups *g = px_groups_of(s);
-	MPI_Count *counts = px_sched_temp(s, (size_t)c->nlocal * sizeof *counts);
-	MPI_Aint *displs = px_sched_temp(s, (size_t)c->nlocal * sizeof *displs), at = 0;
+	const MPI_Count *counts;
+	const MPI_Aint *displs;
 	struct spread *x = px_sched_temp(s, sizeof *x);
 
-	if (!g || !px_sched_ok(s))
+	if (!g || !x || !px_coll_side_by_side(s, bytes, &counts, &displs))
 		return;
 	*x = (struct spread){ .bytes = bytes, .by_rank = all };
 	if (!lay_out(s, g, x))
 		return;
-	for (int i = 0; i < c->nlocal; i++) {
-		counts[i] = bytes[px_rank_of_local(c, i)];
-		displs[i] = at;
-		at += (MPI_Aint)counts[i];
-	}
 	px_sched_native(s, &(struct px_call){ .kind = PX_CALL_GATHERV,
 				   .s = mine,
 				   .count = bytes[c->rank],

@@ -15,6 +15,10 @@ void px_coll_bcast(struct px_sched *s, void *buf, MPI_Count count, MPI_Datatype 
  * bytes[] is the same everywhere and must live as long as the schedule. */
 void px_coll_allgather(struct px_sched *s, const void *mine, const MPI_Count *bytes, void *all);
 
+/* px_coll_side_by_side: by_rank[] of the local members, and where their blocks lie one behind the other: for the native calls. False: s has failed. */
+bool px_coll_side_by_side(
+	struct px_sched *s, const MPI_Count by_rank[], const MPI_Count **counts, const MPI_Aint **displs);
+
 /* px_coll_alltoall_by_site: MPI_Alltoall, one message from site to site. */
 void px_coll_alltoall_by_site(struct px_sched *s, const void *in, MPI_Count count, MPI_Datatype t, void *out,
 	MPI_Count rcount, MPI_Datatype rt);

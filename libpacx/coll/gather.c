@@ -25,6 +25,23 @@ static MPI_Count displ_of(const struct layout *l, int r)
 	return l->displs ? l->displs[r] : l->each * r;
 }
 
+bool px_coll_side_by_side(
+	struct px_sched *s, const MPI_Count by_rank[], const MPI_Count **counts, const MPI_Aint **displs)
+{
+	struct px_comm *c = px_sched_comm(s);
+	MPI_Count *n = px_sched_temp(s, (size_t)c->nlocal * sizeof *n);
+	MPI_Aint *at = px_sched_temp(s, (size_t)c->nlocal * sizeof *at), end = 0;
+
+	for (int i = 0; n && at && i < c->nlocal; i++) {
+		n[i] = by_rank[px_rank_of_local(c, i)];
+		at[i] = end;
+		end += (MPI_Aint)n[i];
+	}
+	*counts = n;
+	*displs = at;
+	return px_sched_ok(s);
+}
+
 /* Counts and displacements of the local members, for the native call. */
 static void local_layout(
 	struct px_sched *s, const struct layout *l, const MPI_Count **counts, const MPI_Aint **displs)

@@ -98,17 +98,12 @@ static void reduce_scatter(
 	struct px_comm *c = px_sched_comm(s);
 	const struct px_terms *x = px_terms_of(s, t, op);
 	void **part = x ? px_sched_temp(s, (size_t)x->n * sizeof *part) : NULL, *mine = NULL;
-	MPI_Count *counts = px_sched_temp(s, (size_t)c->nlocal * sizeof *counts);
-	MPI_Aint *displs = px_sched_temp(s, (size_t)c->nlocal * sizeof *displs), at = 0;
+	const MPI_Count *counts;
+	const MPI_Aint *displs;
 	int ready;
 
-	if (!px_sched_ok(s))
+	if (!px_coll_side_by_side(s, b->count, &counts, &displs))
 		return;
-	for (int i = 0; i < c->nlocal; i++) {
-		counts[i] = b->count[px_rank_of_local(c, i)];
-		displs[i] = at;
-		at += (MPI_Aint)counts[i];
-	}
 	ready = px_terms_here(s, x, in, b->total, t, op, px_leader(c, c->self), false, part);
 	if (c->lrank == 0 && px_sched_ok(s))
 		ready = leader(s, b, x, part, t, op, ready, &mine);

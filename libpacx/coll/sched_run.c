@@ -8,7 +8,6 @@
 #include "hint.h"
 #include "lock.h"
 #include "native.h"
-#include "outbox.h"
 #include "p2p.h"
 #include "raise.h"
 #include "request.h"
@@ -87,18 +86,9 @@ static void uncork(void)
 		px_channel_abort(1, "a native send failed");
 }
 
-/* Given to the daemons within the look that is being taken, but by others. */
-static struct px_given foreign;
-
-static void foreign_since(struct px_given saved, struct px_given before)
-{
-	foreign.messages = saved.messages + px_given.messages - before.messages;
-	foreign.bytes = saved.bytes + px_given.bytes - before.bytes;
-}
-
 static int native_start(struct px_sched *s, struct px_step *st)
 {
-	struct px_given saved, before;
+	struct px_given *ours = px_given_by;
 	int rc;
 
 	if ((s->way == PX_WAY_MESSAGES && st->call.kind != PX_CALL_DUP) || st->call.large)
@@ -110,11 +100,10 @@ static int native_start(struct px_sched *s, struct px_step *st)
 		return px_call_start(&st->call, s->c->native, &st->native);
 	s->within = true;
 	uncork(); /* others go on from within it, and what they send must leave */
-	saved = foreign;
-	before = px_given;
+	px_given_by = NULL;
 	px_native_begins();
 	px_blocking(rc, px_call_block(&st->call, s->c->native));
-	foreign_since(saved, before);
+	px_given_by = ours;
 	px_outbox_cork();
 	s->within = false;
 	st->done = true;
@@ -271,11 +260,10 @@ static bool has_turn(const struct px_sched *s, const struct px_step *st, bool na
 /* One look at all steps, or until a native call has blocked; natives: those of the vendor's may start. */
 static bool pass(struct px_sched *s, bool natives)
 {
-	struct px_coll_stat *stat = &px_coll_stat[s->op];
-	struct px_given before = px_given, saved = foreign;
+	struct px_given *outer = px_given_by;
 	bool did = false;
 
-	foreign = (struct px_given){ 0 };
+	px_given_by = &px_coll_stat[s->op].given;
 	px_outbox_cork();
 	for (int i = s->first; i < s->nsteps; i++) {
 		struct px_step *st = &s->step[i];
@@ -296,9 +284,7 @@ static bool pass(struct px_sched *s, bool natives)
 			break;
 	}
 	uncork();
-	stat->given += px_given.messages - before.messages - foreign.messages;
-	stat->given_bytes += px_given.bytes - before.bytes - foreign.bytes;
-	foreign_since(saved, before);
+	px_given_by = outer;
 	return did;
 }
 

@@ -23,6 +23,7 @@
 #include <stddef.h>
 
 #include "comm.h"
+#include "outbox.h"
 
 /* The operations that are counted, in the order of the statistics. */
 /* clang-format off */
@@ -152,8 +153,7 @@ int px_internal_recv(struct px_comm *c, void *buf, int bytes, int src, int tag);
 struct px_coll_stat {
 	unsigned long long calls, messages, bytes; /* wide-area messages and payload bytes sent */
 	unsigned long long depth;                  /* most wide-area latencies in sequence in one call */
-	unsigned long long given,
-		given_bytes; /* native messages of envelopes and short payloads to this site's daemons */
+	struct px_given given;                     /* envelopes and short payloads, to this site's daemons */
 };
 extern struct px_coll_stat px_coll_stat[PX_COLL_COUNT];
 

@@ -25,7 +25,7 @@ struct parcel {
 
 static struct parcel *flying, **flying_end = &flying; /* in the order sent */
 static int corked;
-struct px_given px_given;
+struct px_given *px_given_by;
 
 /* What is being packed: frames for one native rank under one tag. */
 static struct {
@@ -40,9 +40,9 @@ static int post(const uint8_t *bytes, int n, int to, int tag)
 	struct parcel *p;
 	int rc;
 
-	if (tag == PX_TAG_UP) {
-		px_given.messages++;
-		px_given.bytes += (uint64_t)n;
+	if (tag == PX_TAG_UP && px_given_by) {
+		px_given_by->messages++;
+		px_given_by->bytes += (uint64_t)n;
 	}
 	if (n <= COPIED && to != px.map.native_of[px.lrank])
 		return px_n.Send(bytes, n, MPI_BYTE, to, tag, px.map.relay);

@@ -29,10 +29,10 @@ bool px_outbox_poll(void);
 /* px_outbox_close: wait until all has left; before the native Finalize. */
 void px_outbox_close(void);
 
-/* What has been given to the out-daemons under PX_TAG_UP, for statistics. */
+/* What has been given to the out-daemons under PX_TAG_UP, for statistics: whose it is; NULL: nobody's. */
 struct px_given {
 	uint64_t messages, bytes; /* native messages, bytes in them */
 };
-extern struct px_given px_given;
+extern struct px_given *px_given_by;
 
 #endif

@@ -114,15 +114,20 @@ def programs_past_the_preload_are_named_by_the_daemons():
                "all ranks of this site have called MPI_Init, but 2 of them (0, 1) not through PACX")
 
 
-def sites_without_daemons_are_no_part_of_the_job():
-    m = FLAVORS[0]
+def started(m, words, *program):
+    """Two sites of two ranks over m, whose start command is mpirun and these words."""
     more = "--oversubscribe --bind-to none" if m == "openmpi" else ""
     with open(f"{TMP}/hosts.yml", "w") as f:
         f.write("sites:\n")
         for name in "left", "right":
-            f.write(f"  - {{name: {name}, ranks: 2, mpi: {m}, start: 'mpirun.{m} {more} -np {{ranks}} {{exe}}'}}\n")
+            f.write(f"  - {{name: {name}, ranks: 2, mpi: {m}, start: 'mpirun.{m} {more} {words}'}}\n")
         f.write(f"deadlines: {{start: {LONG}}}\n")
-    failed(run("-f", f"{TMP}/hosts.yml", "--", f"{TMP}/prog.{m}"), 3, NO_PART, "the preload did not reach it")
+    return run("-f", f"{TMP}/hosts.yml", "--", *program)
+
+
+def sites_without_daemons_are_no_part_of_the_job():
+    m = FLAVORS[0]
+    failed(started(m, "-np {ranks} {exe}", f"{TMP}/prog.{m}"), 3, NO_PART, "the preload did not reach it")
 
 
 def one_rank_past_the_preload_is_named():
@@ -154,17 +159,12 @@ def programs_without_mpi_init_end_the_job_at_once():
 
 def daemons_that_come_late_leave_nobody_without_a_word():
     """The first daemon has not seen the ranks, the second one knows before it that they are gone."""
-    m, late = FLAVORS[-1], f"{TMP}/late.sh"
+    late = f"{TMP}/late.sh"
     with open(late, "w") as f:
         f.write('#!/bin/sh\n[ "$OMPI_COMM_WORLD_RANK$PMI_RANK" = 2 ] && sleep 3\nexec "$@"\n')
     os.chmod(late, 0o755)
-    more = "--oversubscribe --bind-to none" if m == "openmpi" else ""
-    with open(f"{TMP}/hosts.yml", "w") as f:
-        f.write("sites:\n")
-        for name in "left", "right":
-            f.write(f"  - {{name: {name}, ranks: 2, mpi: {m}, start: 'mpirun.{m} {more} -np {{ranks}} {{app}} : -np {{daemons}} {late} {{pacxd}}'}}\n")
-        f.write(f"deadlines: {{start: {LONG}}}\n")
-    with_a_word(without_init(run("-f", f"{TMP}/hosts.yml", "--", "sh", "-c", "sleep 2; echo usage")))
+    words = f"-np {{ranks}} {{app}} : -np {{daemons}} {late} {{pacxd}}"
+    with_a_word(without_init(started(FLAVORS[-1], words, "sh", "-c", "sleep 2; echo usage")))
 
 
 def start_commands_that_lose_the_site_are_found():
