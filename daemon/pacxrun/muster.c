@@ -51,7 +51,8 @@ bool pxd_muster_unheard(const struct pxd_muster *m, int site, char *why, size_t 
 	if (m->step[site] != PXD_STEP_NONE || farthest(m) >= PXD_STEP_BEGAN)
 		return false;
 	snprintf(why, cap,
-		"site '%s' has ended before all its ranks had called MPI_Init, as far as its standard error tells",
+		"site '%s' has ended before all its ranks had called MPI_Init, as far as its standard error "
+		"tells",
 		m->h->sites[site].name);
 	return true;
 }

@@ -16,7 +16,8 @@
 struct pxd_filter {
 	char held[PXD_RECORD]; /* beginning of what may be a record */
 	size_t nheld;
-	char torn[PXD_RECORD]; /* beginning of one that another record came into: a launcher that reads a terminal takes 4,095 bytes at a time */
+	char torn
+		[PXD_RECORD]; /* beginning of one that another record came into: a launcher that reads a terminal takes 4,095 bytes at a time */
 	size_t ntorn;
 	int broken; /* records that were torn apart by other output */
 };

@@ -200,12 +200,11 @@ void px_coll_allgather(struct px_sched *s, const void *mine, const MPI_Count *by
 	} else if (c->lrank == 0) {
 		exchange(s, g, x);
 	}
-	px_sched_native(
-		s, &(struct px_call){ .kind = PX_CALL_BCAST,
-			   .r = x->by_site,
-			   .count = x->total,
-			   .type = MPI_BYTE,
-			   .large = !px_fits(x->total) });
+	px_sched_native(s, &(struct px_call){ .kind = PX_CALL_BCAST,
+				   .r = x->by_site,
+				   .count = x->total,
+				   .type = MPI_BYTE,
+				   .large = !px_fits(x->total) });
 	px_sched_round(s);
 	px_sched_call(s, reorder, x);
 	px_sched_round(s);
@@ -303,7 +302,8 @@ static struct px_sched *build(enum px_coll which, const void *in, MPI_Count coun
 		return s;
 	for (int r = 0; r < c->size; r++)
 		total += x->bytes[r] = count_of(x, r) * p->size;
-	if (total > INT_MAX && !px_unlike_any) { /* unlike sites count other bytes, and would choose otherwise */
+	if (total > INT_MAX &&
+		!px_unlike_any) { /* unlike sites count other bytes, and would choose otherwise */
 		by_broadcasts(s, x);
 		return s;
 	}

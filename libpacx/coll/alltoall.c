@@ -160,8 +160,8 @@ static bool regular(struct px_sched *s, struct side *d, MPI_Count count, MPI_Dat
 	return px_sched_ok(s);
 }
 
-static bool vector(struct px_sched *s, struct side *d, const MPI_Count counts[], const MPI_Aint displs[],
-	MPI_Datatype t)
+static bool vector(
+	struct px_sched *s, struct side *d, const MPI_Count counts[], const MPI_Aint displs[], MPI_Datatype t)
 {
 	const struct px_type *p = px_type_get(t);
 
@@ -223,8 +223,9 @@ static struct px_sched *build(const void *in, MPI_Count count, MPI_Datatype t, v
 	return s;
 }
 
-static struct px_sched *build_v(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[], MPI_Datatype t,
-	void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[], MPI_Datatype rt, struct px_comm *c)
+static struct px_sched *build_v(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[],
+	MPI_Datatype t, void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[], MPI_Datatype rt,
+	struct px_comm *c)
 {
 	struct px_sched *s = px_sched_new(c, PX_COLL_ALLTOALLV);
 	struct side send = { 0 }, recv;
@@ -236,8 +237,8 @@ static struct px_sched *build_v(const void *in, const MPI_Count scounts[], const
 }
 
 static struct px_sched *build_w(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[],
-	const MPI_Datatype st[], void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[], const MPI_Datatype rt[],
-	struct px_comm *c)
+	const MPI_Datatype st[], void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[],
+	const MPI_Datatype rt[], struct px_comm *c)
 {
 	struct px_sched *s = px_sched_new(c, PX_COLL_ALLTOALLW);
 	struct side send = { 0 }, recv;
@@ -260,27 +261,29 @@ int px_Ialltoall(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI
 	return px_sched_start(build(in, count, t, out, rcount, rt, c), c, req);
 }
 
-int px_Alltoallv(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[], MPI_Datatype t, void *out,
-	const MPI_Count rcounts[], const MPI_Aint rdispls[], MPI_Datatype rt, struct px_comm *c)
+int px_Alltoallv(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[], MPI_Datatype t,
+	void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[], MPI_Datatype rt, struct px_comm *c)
 {
 	return px_sched_run(build_v(in, scounts, sdispls, t, out, rcounts, rdispls, rt, c), c);
 }
 
-int px_Ialltoallv(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[], MPI_Datatype t, void *out,
-	const MPI_Count rcounts[], const MPI_Aint rdispls[], MPI_Datatype rt, struct px_comm *c, MPI_Request *req)
+int px_Ialltoallv(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[], MPI_Datatype t,
+	void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[], MPI_Datatype rt, struct px_comm *c,
+	MPI_Request *req)
 {
 	return px_sched_start(build_v(in, scounts, sdispls, t, out, rcounts, rdispls, rt, c), c, req);
 }
 
-int px_Alltoallw(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[], const MPI_Datatype st[], void *out,
-	const MPI_Count rcounts[], const MPI_Aint rdispls[], const MPI_Datatype rt[], struct px_comm *c)
+int px_Alltoallw(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[], const MPI_Datatype st[],
+	void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[], const MPI_Datatype rt[],
+	struct px_comm *c)
 {
 	return px_sched_run(build_w(in, scounts, sdispls, st, out, rcounts, rdispls, rt, c), c);
 }
 
-int px_Ialltoallw(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[], const MPI_Datatype st[],
-	void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[], const MPI_Datatype rt[], struct px_comm *c,
-	MPI_Request *req)
+int px_Ialltoallw(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[],
+	const MPI_Datatype st[], void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[],
+	const MPI_Datatype rt[], struct px_comm *c, MPI_Request *req)
 {
 	return px_sched_start(build_w(in, scounts, sdispls, st, out, rcounts, rdispls, rt, c), c, req);
 }

@@ -65,8 +65,8 @@ static bool large(const struct px_comm *c, MPI_Count count, MPI_Datatype t)
 	return !px_fits(count * px_type_get(t)->size * c->size);
 }
 
-static void gather(struct px_sched *s, bool regular, const void *in, MPI_Count count, MPI_Datatype t, void *out,
-	const struct layout *l, MPI_Datatype rt, int root)
+static void gather(struct px_sched *s, bool regular, const void *in, MPI_Count count, MPI_Datatype t,
+	void *out, const struct layout *l, MPI_Datatype rt, int root)
 {
 	struct px_comm *c = px_sched_comm(s);
 	struct px_call k = { .kind = PX_CALL_GATHERV,
@@ -93,8 +93,8 @@ static void gather(struct px_sched *s, bool regular, const void *in, MPI_Count c
 	px_sched_native(s, &k);
 }
 
-static void scatter(struct px_sched *s, bool regular, const void *in, const struct layout *l, MPI_Datatype t, void *out,
-	MPI_Count rcount, MPI_Datatype rt, int root)
+static void scatter(struct px_sched *s, bool regular, const void *in, const struct layout *l, MPI_Datatype t,
+	void *out, MPI_Count rcount, MPI_Datatype rt, int root)
 {
 	struct px_comm *c = px_sched_comm(s);
 	struct px_call k = { .kind = PX_CALL_SCATTERV,

@@ -144,8 +144,8 @@ static struct block *regular(
 	return b;
 }
 
-static struct block *vector(struct px_sched *s, const struct px_comm *c, const void *buf, const MPI_Count counts[],
-	const MPI_Aint displs[], MPI_Datatype t)
+static struct block *vector(struct px_sched *s, const struct px_comm *c, const void *buf,
+	const MPI_Count counts[], const MPI_Aint displs[], MPI_Datatype t)
 {
 	const struct px_type *p = px_type_get(t);
 	struct block *b;
@@ -165,8 +165,8 @@ static struct block *vector(struct px_sched *s, const struct px_comm *c, const v
 	return b;
 }
 
-static struct block *general(struct px_sched *s, const struct px_comm *c, const void *buf, const MPI_Count counts[],
-	const MPI_Aint displs[], const MPI_Datatype types[])
+static struct block *general(struct px_sched *s, const struct px_comm *c, const void *buf,
+	const MPI_Count counts[], const MPI_Aint displs[], const MPI_Datatype types[])
 {
 	struct block *b = blocks_new(s, c);
 
@@ -238,7 +238,8 @@ static struct px_sched *build_scatter(const void *in, MPI_Count scount, const MP
 
 /* Each sends its block once to each site with members of the other group, whose head there hands all blocks on. */
 static struct px_sched *build_allgather(const void *in, MPI_Count count, MPI_Datatype t, void *out,
-	MPI_Count rcount, const MPI_Count counts[], const MPI_Aint displs[], MPI_Datatype rt, struct px_comm *c)
+	MPI_Count rcount, const MPI_Count counts[], const MPI_Aint displs[], MPI_Datatype rt,
+	struct px_comm *c)
 {
 	struct px_comm *all = c->inter->all;
 	struct px_side near = px_inter_local(c), far = px_inter_remote(c);
@@ -294,8 +295,8 @@ static struct px_sched *build_alltoallv(const void *in, const MPI_Count scounts[
 }
 
 static struct px_sched *build_alltoallw(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[],
-	const MPI_Datatype st[], void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[], const MPI_Datatype rt[],
-	struct px_comm *c)
+	const MPI_Datatype st[], void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[],
+	const MPI_Datatype rt[], struct px_comm *c)
 {
 	struct px_sched *s = px_sched_new(c->inter->all, PX_COLL_ALLTOALLW);
 
@@ -365,14 +366,14 @@ int px_inter_Iscatter(const void *in, MPI_Count scount, MPI_Datatype t, void *ou
 	return begin_scatter(in, scount, NULL, NULL, t, out, count, rt, root, c, req);
 }
 
-int px_inter_Scatterv(const void *in, const MPI_Count counts[], const MPI_Aint displs[], MPI_Datatype t, void *out,
-	MPI_Count count, MPI_Datatype rt, int root, struct px_comm *c)
+int px_inter_Scatterv(const void *in, const MPI_Count counts[], const MPI_Aint displs[], MPI_Datatype t,
+	void *out, MPI_Count count, MPI_Datatype rt, int root, struct px_comm *c)
 {
 	return begin_scatter(in, 0, counts, displs, t, out, count, rt, root, c, NULL);
 }
 
-int px_inter_Iscatterv(const void *in, const MPI_Count counts[], const MPI_Aint displs[], MPI_Datatype t, void *out,
-	MPI_Count count, MPI_Datatype rt, int root, struct px_comm *c, MPI_Request *req)
+int px_inter_Iscatterv(const void *in, const MPI_Count counts[], const MPI_Aint displs[], MPI_Datatype t,
+	void *out, MPI_Count count, MPI_Datatype rt, int root, struct px_comm *c, MPI_Request *req)
 {
 	return begin_scatter(in, 0, counts, displs, t, out, count, rt, root, c, req);
 }
@@ -415,30 +416,32 @@ int px_inter_Ialltoall(const void *in, MPI_Count count, MPI_Datatype t, void *ou
 	return px_sched_start(build_alltoall(in, count, t, out, rcount, rt, c), c->inter->all, req);
 }
 
-int px_inter_Alltoallv(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[], MPI_Datatype t, void *out,
-	const MPI_Count rcounts[], const MPI_Aint rdispls[], MPI_Datatype rt, struct px_comm *c)
+int px_inter_Alltoallv(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[], MPI_Datatype t,
+	void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[], MPI_Datatype rt, struct px_comm *c)
 {
 	return px_sched_run(
 		build_alltoallv(in, scounts, sdispls, t, out, rcounts, rdispls, rt, c), c->inter->all);
 }
 
-int px_inter_Ialltoallv(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[], MPI_Datatype t, void *out,
-	const MPI_Count rcounts[], const MPI_Aint rdispls[], MPI_Datatype rt, struct px_comm *c, MPI_Request *req)
+int px_inter_Ialltoallv(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[], MPI_Datatype t,
+	void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[], MPI_Datatype rt, struct px_comm *c,
+	MPI_Request *req)
 {
 	return px_sched_start(
 		build_alltoallv(in, scounts, sdispls, t, out, rcounts, rdispls, rt, c), c->inter->all, req);
 }
 
-int px_inter_Alltoallw(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[], const MPI_Datatype st[],
-	void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[], const MPI_Datatype rt[], struct px_comm *c)
+int px_inter_Alltoallw(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[],
+	const MPI_Datatype st[], void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[],
+	const MPI_Datatype rt[], struct px_comm *c)
 {
 	return px_sched_run(
 		build_alltoallw(in, scounts, sdispls, st, out, rcounts, rdispls, rt, c), c->inter->all);
 }
 
-int px_inter_Ialltoallw(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[], const MPI_Datatype st[],
-	void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[], const MPI_Datatype rt[], struct px_comm *c,
-	MPI_Request *req)
+int px_inter_Ialltoallw(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[],
+	const MPI_Datatype st[], void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[],
+	const MPI_Datatype rt[], struct px_comm *c, MPI_Request *req)
 {
 	return px_sched_start(
 		build_alltoallw(in, scounts, sdispls, st, out, rcounts, rdispls, rt, c), c->inter->all, req);

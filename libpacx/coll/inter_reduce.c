@@ -175,8 +175,8 @@ int px_inter_Iallreduce(const void *in, void *out, MPI_Count count, MPI_Datatype
 }
 
 /* The first of each group gets the other group's result and deals it out: counts[] of the local group, or `each`. */
-static struct px_sched *build_reduce_scatter(const void *in, void *out, const MPI_Count counts[], MPI_Count each,
-	MPI_Datatype t, MPI_Op op, struct px_comm *c)
+static struct px_sched *build_reduce_scatter(const void *in, void *out, const MPI_Count counts[],
+	MPI_Count each, MPI_Datatype t, MPI_Op op, struct px_comm *c)
 {
 	struct px_comm *all = c->inter->all;
 	struct px_side near = px_inter_local(c), far = px_inter_remote(c);

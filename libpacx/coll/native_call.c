@@ -8,8 +8,8 @@
 #include "vendor.h"
 
 #ifdef PX_HAVE_Send_c
-#define CALL(name) px_n.name##_c
-#define COUNT(count) ((MPI_Count)(count))
+#define CALL(name)     px_n.name##_c
+#define COUNT(count)   ((MPI_Count)(count))
 #define ARRAY(k, name) ((k)->name)
 
 int px_call_ready(struct px_sched *s, struct px_call *k)
@@ -19,8 +19,8 @@ int px_call_ready(struct px_sched *s, struct px_call *k)
 	return MPI_SUCCESS;
 }
 #else
-#define CALL(name) px_n.name
-#define COUNT(count) ((int)(count))
+#define CALL(name)     px_n.name
+#define COUNT(count)   ((int)(count))
 #define ARRAY(k, name) ((k)->n##name)
 
 /* One element that is count elements of t, displ bytes behind the beginning. It lives as long as the schedule. */
@@ -40,8 +40,7 @@ static int as_one(struct px_sched *s, MPI_Count count, MPI_Aint displ, MPI_Datat
 	rc = px_n.Type_contiguous((int)(count % piece), t, &part[1]);
 	if (rc == MPI_SUCCESS) {
 		rc = px_n.Type_create_struct(2, (int[]){ 1, 1 },
-			(MPI_Aint[]){
-				displ, displ + (MPI_Aint)(whole * piece * px_type_get(t)->extent) },
+			(MPI_Aint[]){ displ, displ + (MPI_Aint)(whole * piece * px_type_get(t)->extent) },
 			part, one);
 		px_n.Type_free(&part[1]);
 	}

@@ -81,12 +81,13 @@ struct px_call {
 	const MPI_Aint *sdispls, *rdispls;
 	const MPI_Datatype *stypes, *rtypes;
 	MPI_Op op;
-	int root;    /* native rank */
-	bool large;  /* more than the vendor's call takes (px_fits); the same at all members of the site: messages instead */
+	int root; /* native rank */
+	bool large; /* more than the vendor's call takes (px_fits); the same at all members of the site: messages instead */
 	MPI_Comm of; /* DUP: another native communicator of the same members; 0: the communicator's own */
 	const MPI_Info *info; /* DUP: its hints, which must live as long as the schedule; or NULL */
 	MPI_Comm *newcomm;
-	const int *nscounts, *nsdispls, *nrcounts, *nrdispls; /* made by px_call_ready, where the vendor counts in int */
+	const int *nscounts, *nsdispls, *nrcounts,
+		*nrdispls; /* made by px_call_ready, where the vendor counts in int */
 };
 
 struct px_sched;

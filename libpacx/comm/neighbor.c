@@ -116,16 +116,17 @@ int px_Ineighbor_allgather(const void *in, MPI_Count count, MPI_Datatype t, void
 	return px_sched_start(build(c, in, &sb, out, &rb), c, req);
 }
 
-int px_Neighbor_allgatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const MPI_Count counts[],
-	const MPI_Aint displs[], MPI_Datatype rt, struct px_comm *c)
+int px_Neighbor_allgatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out,
+	const MPI_Count counts[], const MPI_Aint displs[], MPI_Datatype rt, struct px_comm *c)
 {
 	struct blocks sb = ONE(count, t), rb = VECTOR(counts, displs, rt);
 
 	return px_sched_run(build(c, in, &sb, out, &rb), c);
 }
 
-int px_Ineighbor_allgatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const MPI_Count counts[],
-	const MPI_Aint displs[], MPI_Datatype rt, struct px_comm *c, MPI_Request *req)
+int px_Ineighbor_allgatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out,
+	const MPI_Count counts[], const MPI_Aint displs[], MPI_Datatype rt, struct px_comm *c,
+	MPI_Request *req)
 {
 	struct blocks sb = ONE(count, t), rb = VECTOR(counts, displs, rt);
 
@@ -148,17 +149,17 @@ int px_Ineighbor_alltoall(const void *in, MPI_Count count, MPI_Datatype t, void 
 	return px_sched_start(build(c, in, &sb, out, &rb), c, req);
 }
 
-int px_Neighbor_alltoallv(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[], MPI_Datatype t, void *out,
-	const MPI_Count rcounts[], const MPI_Aint rdispls[], MPI_Datatype rt, struct px_comm *c)
+int px_Neighbor_alltoallv(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[], MPI_Datatype t,
+	void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[], MPI_Datatype rt, struct px_comm *c)
 {
 	struct blocks sb = VECTOR(scounts, sdispls, t), rb = VECTOR(rcounts, rdispls, rt);
 
 	return px_sched_run(build(c, in, &sb, out, &rb), c);
 }
 
-int px_Ineighbor_alltoallv(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[], MPI_Datatype t,
-	void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[], MPI_Datatype rt, struct px_comm *c,
-	MPI_Request *req)
+int px_Ineighbor_alltoallv(const void *in, const MPI_Count scounts[], const MPI_Aint sdispls[],
+	MPI_Datatype t, void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[], MPI_Datatype rt,
+	struct px_comm *c, MPI_Request *req)
 {
 	struct blocks sb = VECTOR(scounts, sdispls, t), rb = VECTOR(rcounts, rdispls, rt);
 

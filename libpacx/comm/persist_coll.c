@@ -254,7 +254,8 @@ static int go_gatherv(struct kept *k, MPI_Request *req)
 }
 
 int px_Gatherv_init(const void *in, MPI_Count count, MPI_Datatype t, void *out, const MPI_Count counts[],
-	const MPI_Aint displs[], MPI_Datatype rt, int root, struct px_comm *c, MPI_Info info, MPI_Request *req)
+	const MPI_Aint displs[], MPI_Datatype rt, int root, struct px_comm *c, MPI_Info info,
+	MPI_Request *req)
 {
 	struct kept k = {
 		.go = go_gatherv, .in = in, .count = count, .t = t, .out = out, .rt = rt, .root = root
@@ -274,8 +275,9 @@ static int go_scatterv(struct kept *k, MPI_Request *req)
 		scatterv, k->in, k->counts, k->displs, k->t, k->out, k->rcount, k->rt, k->root, k->c, req);
 }
 
-int px_Scatterv_init(const void *in, const MPI_Count counts[], const MPI_Aint displs[], MPI_Datatype t, void *out,
-	MPI_Count rcount, MPI_Datatype rt, int root, struct px_comm *c, MPI_Info info, MPI_Request *req)
+int px_Scatterv_init(const void *in, const MPI_Count counts[], const MPI_Aint displs[], MPI_Datatype t,
+	void *out, MPI_Count rcount, MPI_Datatype rt, int root, struct px_comm *c, MPI_Info info,
+	MPI_Request *req)
 {
 	struct kept k = {
 		.go = go_scatterv, .in = in, .t = t, .out = out, .rcount = rcount, .rt = rt, .root = root
@@ -313,9 +315,9 @@ static int go_alltoallv(struct kept *k, MPI_Request *req)
 		k->c, req);
 }
 
-int px_Alltoallv_init(const void *in, const MPI_Count counts[], const MPI_Aint displs[], MPI_Datatype t, void *out,
-	const MPI_Count rcounts[], const MPI_Aint rdispls[], MPI_Datatype rt, struct px_comm *c, MPI_Info info,
-	MPI_Request *req)
+int px_Alltoallv_init(const void *in, const MPI_Count counts[], const MPI_Aint displs[], MPI_Datatype t,
+	void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[], MPI_Datatype rt, struct px_comm *c,
+	MPI_Info info, MPI_Request *req)
 {
 	struct kept k = { .go = go_alltoallv, .in = in, .t = t, .out = out, .rt = rt };
 	int n = ranks(c);
@@ -337,9 +339,9 @@ static int go_alltoallw(struct kept *k, MPI_Request *req)
 		k->rtypes, k->c, req);
 }
 
-int px_Alltoallw_init(const void *in, const MPI_Count counts[], const MPI_Aint displs[], const MPI_Datatype types[],
-	void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[], const MPI_Datatype rtypes[], struct px_comm *c,
-	MPI_Info info, MPI_Request *req)
+int px_Alltoallw_init(const void *in, const MPI_Count counts[], const MPI_Aint displs[],
+	const MPI_Datatype types[], void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[],
+	const MPI_Datatype rtypes[], struct px_comm *c, MPI_Info info, MPI_Request *req)
 {
 	struct kept k = { .go = go_alltoallw, .in = in, .out = out };
 	int n = ranks(c);
@@ -484,9 +486,9 @@ static int go_neighbor_alltoallv(struct kept *k, MPI_Request *req)
 		k->in, k->counts, k->displs, k->t, k->out, k->rcounts, k->rdispls, k->rt, k->c, req);
 }
 
-int px_Neighbor_alltoallv_init(const void *in, const MPI_Count counts[], const MPI_Aint displs[], MPI_Datatype t,
-	void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[], MPI_Datatype rt, struct px_comm *c,
-	MPI_Info info, MPI_Request *req)
+int px_Neighbor_alltoallv_init(const void *in, const MPI_Count counts[], const MPI_Aint displs[],
+	MPI_Datatype t, void *out, const MPI_Count rcounts[], const MPI_Aint rdispls[], MPI_Datatype rt,
+	struct px_comm *c, MPI_Info info, MPI_Request *req)
 {
 	struct kept k = { .go = go_neighbor_alltoallv, .in = in, .t = t, .out = out, .rt = rt };
 	int nout, nin = neighbors(c, &nout);

@@ -310,7 +310,8 @@ static void report(void)
 		const struct px_coll_stat *c = &px_coll_stat[i];
 
 		memcpy(&mine[SUMS * i],
-			(unsigned long long[SUMS]){ c->messages, c->bytes, c->given.messages, c->given.bytes },
+			(unsigned long long[SUMS]){
+				c->messages, c->bytes, c->given.messages, c->given.bytes },
 			sizeof *mine * SUMS);
 		tops[TOPS * i] = c->calls;
 		tops[TOPS * i + 1] = c->depth;

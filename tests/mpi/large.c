@@ -192,10 +192,13 @@ static void equal_blocks(char *out, int each, int root)
 static void one_block(char *out)
 {
 	int last = chk_size - 1, mine = chk_rank == last, first = chk_rank == 0;
-	int *zero = chk_alloc((size_t)chk_size * sizeof *zero), *in = chk_alloc((size_t)chk_size * sizeof *in);
-	MPI_Count *in_c = chk_alloc((size_t)chk_size * sizeof *in_c), *to_c = chk_alloc((size_t)chk_size * sizeof *to_c);
+	int *zero = chk_alloc((size_t)chk_size * sizeof *zero),
+	    *in = chk_alloc((size_t)chk_size * sizeof *in);
+	MPI_Count *in_c = chk_alloc((size_t)chk_size * sizeof *in_c),
+		  *to_c = chk_alloc((size_t)chk_size * sizeof *to_c);
 	MPI_Aint *at_c = chk_alloc((size_t)chk_size * sizeof *at_c);
-	int *to = chk_alloc((size_t)chk_size * sizeof *to), *from = chk_alloc((size_t)chk_size * sizeof *from);
+	int *to = chk_alloc((size_t)chk_size * sizeof *to),
+	    *from = chk_alloc((size_t)chk_size * sizeof *from);
 	MPI_Count *from_c = chk_alloc((size_t)chk_size * sizeof *from_c);
 	MPI_Comm w = MPI_COMM_WORLD;
 
