@@ -87,11 +87,6 @@ bool px_wait_crowded(void)
 	return more_than_cores;
 }
 
-bool px_wait_sleeps(void)
-{
-	return chosen.yield_ns == lazy.yield_ns;
-}
-
 void px_wait_init(struct px_wait *w)
 {
 	w->policy = &chosen;

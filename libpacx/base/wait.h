@@ -37,9 +37,6 @@ int px_wait_cores(void);
 /* px_wait_crowded: px_wait_setup was told of more processes than that: work on the side takes time that others want. */
 bool px_wait_crowded(void);
 
-/* px_wait_sleeps: PACX_WAIT=sleep: waiting must not keep a core busy. */
-bool px_wait_sleeps(void);
-
 void px_wait_init(struct px_wait *w);
 void px_wait_reset(struct px_wait *w);
 /* px_wait_next: what px_wait_idle would do now, without doing it: 0 = poll again at once (it has

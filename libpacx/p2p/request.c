@@ -358,7 +358,7 @@ enum px_served px_serve(void)
 	bool did;
 
 	if (!px_trylock())
-		return px_lock_mine() && loops > 0 ? PX_SERVED_LOOP : PX_SERVED_NOTHING;
+		return !px_lock_mine() ? PX_SERVED_NOTHING : loops > 0 ? PX_SERVED_LOOP : PX_SERVED_LOOK;
 	px_serving = true;
 	did = px_progress();
 	px_serving = false;

@@ -11,7 +11,7 @@
  * Rules of what runs inside native calls:
  *   1. It runs only if it gets the lock at once (lock.h), so never on top of a half-done change of ours, nor of itself: its own native
  *      calls poll, too.
- *   2. Nothing in it waits.
+ *   2. Nothing in it waits for anything. (The poll itself naps when it has found nothing for long and cores are scarce: yield_hook.h.)
  *   3. An error belongs to the operation that it hit, whose completion raises it; nothing is raised here.
  *   4. What would run the user's code is put off until the next call of the application: attributes deleted with a
  *      communicator or datatype (px_serving).
@@ -55,7 +55,7 @@ static int polled(void)
 	enum px_served served = px_poll_due() ? serve() : PX_SERVED_NOTHING;
 
 	if (served != PX_SERVED_LOOP)
-		px_poll_done(served == PX_SERVED_SOME);
+		px_poll_done(served == PX_SERVED_SOME, served == PX_SERVED_NOTHING);
 	return served == PX_SERVED_SOME;
 }
 
@@ -94,7 +94,7 @@ static void drop(void)
 	px_poll_serve = NULL;
 }
 
-/* Does the user, or the waiting policy, want native calls not to block? They never nap. */
+/* Does the user want native calls not to block? */
 static bool poll_wanted(void)
 {
 	const char *env = getenv("PACX_PROGRESS");
@@ -104,7 +104,7 @@ static bool poll_wanted(void)
 	if (env && *env && strcmp(env, "hook") != 0 && !px_helper_wanted() && px.lrank == 0)
 		px_log(PX_LOG_WARN, "PACX_PROGRESS=%s is not known; use hook, poll or thread (taking hook)",
 			env);
-	return (!env || !*env) && px_wait_sleeps();
+	return false;
 }
 
 void px_progress_open(bool threaded)
