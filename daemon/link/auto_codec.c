@@ -1,8 +1,8 @@
 /* auto_codec.c: see auto_codec.h.
  *
  * Design. All times are nanoseconds of one segment: w on the plain wire, c in the compressor, d in the receiver's
- * decompressor, r w on the wire when compressed, D until the wire has sent what is queued. What is queued hides c and d,
- * if another core does the work, but a compressor slower than the wire delays whatever comes behind. So
+ * decompressor, r w on the wire when compressed, D from when a core is free to compress it until the wire has sent what is queued, which hides
+ * c and d. But a compressor slower than the wire delays whatever comes behind. So
  *     cost = max(c, max(c + d - D, 0) + r w)     against     w
  * which is the slower of processor and wire with the pipe full, and the sum with the pipe empty.
  *
@@ -27,23 +27,23 @@
 #define SAVE        0.01      /* part of the wire time that trials and samples may lose */
 #define SAVE_MAX_NS 30e6      /* so that a long time of success does not pay for a long time of losses */
 #define WEIGHT      0.3       /* of a new value in the moving averages */
-#define UNPACK_PART (1 / 3.0) /* decompressing is about three times as fast as compressing */
 
 struct candidate {
 	int codec, level;
 	double speed; /* bytes/ns that every machine reaches */
 	double hope;  /* times that on a fast machine */
 	double ratio; /* relative to that of the sample's codec */
+	double unpack; /* decompressing takes this part of the time for compressing, or so */
 };
 
 enum { LZ4, ZSTD1, ZSTD3, RESIDUAL, CANDIDATES };
 enum { SAMPLER = ZSTD1, CLASSES = 5 };
 
 static const struct candidate candidates[CANDIDATES] = {
-	[LZ4] = { PXD_CODEC_LZ4, 1, 0.15, 8, 1.25 },
-	[ZSTD1] = { PXD_CODEC_ZSTD, 1, 0.08, 8, 1 },
-	[ZSTD3] = { PXD_CODEC_ZSTD, 3, 0.04, 8, 0.97 },
-	[RESIDUAL] = { PXD_CODEC_RESIDUAL, 0, 0.03, 8, 1 }, /* of what has been predicted only */
+	[LZ4] = { PXD_CODEC_LZ4, 1, 0.15, 8, 1.25, 1 / 3.0 },
+	[ZSTD1] = { PXD_CODEC_ZSTD, 1, 0.08, 8, 1, 1 / 3.0 },
+	[ZSTD3] = { PXD_CODEC_ZSTD, 3, 0.04, 8, 0.97, 1 / 3.0 },
+	[RESIDUAL] = { PXD_CODEC_RESIDUAL, 0, 0.03, 8, 1, 1 }, /* of what has been predicted only */
 };
 
 struct cell {
@@ -145,9 +145,9 @@ static double speed_of(const struct class *k, int i)
 	return best * candidates[i].speed;
 }
 
-static double cost(double n, double w, double ratio, double speed, double hidden)
+static double cost(int i, double n, double w, double ratio, double speed, double hidden)
 {
-	double c = FIXED_NS + n / speed, d = c * UNPACK_PART, late = c + d - hidden;
+	double c = FIXED_NS + n / speed, d = c * candidates[i].unpack, late = c + d - hidden;
 
 	late = (late > 0 ? late : 0) + ratio * w;
 	return late > c ? late : c;
@@ -189,9 +189,9 @@ static int trial(
 		const struct cell *l = &k->cell[i];
 		bool fresh = l->speed > 0 && k->seq - l->seen < STALE;
 		double speed = l->speed > 0 ? 2 * l->speed : candidates[i].hope * candidates[i].speed;
-		double c = (FIXED_NS + n / speed_of(k, i)) * (1 + UNPACK_PART);
+		double c = (FIXED_NS + n / speed_of(k, i)) * (1 + candidates[i].unpack);
 		double lost = (c > hidden ? c - hidden : 0) + l->ratio * w - best;
-		double v = cost(n, w, l->ratio * 0.85, speed, hidden);
+		double v = cost(i, n, w, l->ratio * 0.85, speed, hidden);
 
 		if (fresh || l->trying || v >= hope || lost > a->saved)
 			continue;
@@ -209,7 +209,7 @@ static struct pxd_choice pick_codec(
 	int pick = -1, other;
 
 	for (int i = 0; i < k->candidates; i++) {
-		double v = cost(n, w, k->cell[i].ratio, speed_of(k, i), hidden);
+		double v = cost(i, n, w, k->cell[i].ratio, speed_of(k, i), hidden);
 
 		if (v < best * (pick < 0 ? GAIN : 1) && (a->saved >= 0 || v < 0.8 * w)) {
 			best = v;
@@ -222,10 +222,12 @@ static struct pxd_choice pick_codec(
 		pick = other;
 	}
 	if (pick < 0)
-		return (struct pxd_choice){ PXD_CODEC_NONE, 0, false };
+		return (struct pxd_choice){ .codec = PXD_CODEC_NONE };
 	a->hidden = hidden;
-	return (struct pxd_choice){ with_shuffle(candidates[pick].codec, elem), candidates[pick].level,
-		false };
+	return (struct pxd_choice){ .codec = with_shuffle(candidates[pick].codec, elem),
+		.level = candidates[pick].level,
+		.ns = FIXED_NS + n / speed_of(k, pick),
+		.len = (size_t)(n * k->cell[pick].ratio) };
 }
 
 static void save(struct pxd_auto *a, double w)
@@ -236,11 +238,11 @@ static void save(struct pxd_auto *a, double w)
 }
 
 static struct pxd_choice choose_auto(struct pxd_auto *a, struct pxd_codec *c, const uint8_t *in, size_t n,
-	unsigned elem, double queued, bool cores_free)
+	unsigned elem, double queued)
 {
-	static const struct pxd_choice plain = { PXD_CODEC_NONE, 0, false };
+	static const struct pxd_choice plain = { .codec = PXD_CODEC_NONE };
 	struct class *k = class_of(a, elem, false);
-	double w = (double)n / a->rate, hidden = cores_free ? queued / a->rate : 0;
+	double w = (double)n / a->rate, hidden = queued / a->rate;
 	size_t len = n < SAMPLE ? n : SAMPLE;
 	struct pxd_choice ch;
 
@@ -251,7 +253,7 @@ static struct pxd_choice choose_auto(struct pxd_auto *a, struct pxd_codec *c, co
 		return plain;
 	}
 	/* A wire that the fastest codec cannot beat needs no look at the data. */
-	if (cost((double)n, w, 0, candidates[LZ4].hope * candidates[LZ4].speed, hidden) >= w)
+	if (cost(LZ4, (double)n, w, 0, candidates[LZ4].hope * candidates[LZ4].speed, hidden) >= w)
 		return plain;
 	if (!k->known || k->plain_run >= RESAMPLE) {
 		if ((double)len / speed_of(k, SAMPLER) > a->saved + hidden)
@@ -270,7 +272,7 @@ static struct pxd_choice choose_auto(struct pxd_auto *a, struct pxd_codec *c, co
 static struct pxd_choice choose_fixed(struct pxd_auto *a, unsigned elem)
 {
 	struct class *k = class_of(a, elem, false);
-	struct pxd_choice ch = { PXD_CODEC_NONE, 0, false };
+	struct pxd_choice ch = { .codec = PXD_CODEC_NONE };
 
 	if (k->pause > 0) {
 		k->pause--;
@@ -285,9 +287,9 @@ static struct pxd_choice choose_fixed(struct pxd_auto *a, unsigned elem)
 }
 
 struct pxd_choice pxd_auto_choose(struct pxd_auto *a, struct pxd_codec *c, const uint8_t *in, size_t n,
-	unsigned elem, double rate, size_t queued, bool cores_free)
+	unsigned elem, double rate, size_t queued)
 {
-	struct pxd_choice plain = { PXD_CODEC_NONE, 0, false };
+	struct pxd_choice plain = { .codec = PXD_CODEC_NONE };
 
 	if (a->mode == PXD_COMPRESS_NONE || n < PXD_PACK_MIN)
 		return plain;
@@ -296,13 +298,13 @@ struct pxd_choice pxd_auto_choose(struct pxd_auto *a, struct pxd_codec *c, const
 	if (!(rate > 0))
 		return plain;
 	a->rate = rate / 1e9;
-	return choose_auto(a, c, in, n, elem, (double)queued, cores_free);
+	return choose_auto(a, c, in, n, elem, (double)queued);
 }
 
 struct pxd_choice pxd_auto_choose_known(struct pxd_auto *a, const struct pxd_outlook *o, size_t n,
-	unsigned elem, double rate, size_t queued, bool cores_free)
+	unsigned elem, double rate, size_t queued)
 {
-	struct pxd_choice ch = { PXD_CODEC_NONE, 0, false };
+	struct pxd_choice ch = { .codec = PXD_CODEC_NONE };
 	struct class *k = class_of(a, elem, true);
 	double w;
 
@@ -320,7 +322,7 @@ struct pxd_choice pxd_auto_choose_known(struct pxd_auto *a, const struct pxd_out
 							   : o->zstd * candidates[i].ratio;
 			k->cell[i].exact = false;
 		}
-		ch = pick_codec(a, k, (double)n, w, cores_free ? (double)queued / a->rate : 0, elem);
+		ch = pick_codec(a, k, (double)n, w, (double)queued / a->rate, elem);
 	}
 	ch.predicted = ch.codec != PXD_CODEC_NONE;
 	return ch;
@@ -346,7 +348,7 @@ static void learn_cell(struct pxd_auto *a, struct class *k, struct cell *l, doub
 		}
 	}
 	if (a->rate > 0) {
-		lost = ns * (1 + UNPACK_PART) - a->hidden;
+		lost = ns * (1 + candidates[l - k->cell].unpack) - a->hidden;
 		lost = (lost > 0 ? lost : 0) + (m - n) / a->rate;
 		if (lost > 0)
 			a->saved -= lost;

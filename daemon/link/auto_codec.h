@@ -33,18 +33,20 @@ struct pxd_choice {
 	int codec; /* PXD_CODEC_..., 0 = plain */
 	int level;
 	bool predicted; /* what is compressed has been predicted: its ratio was known */
+	double ns;      /* that compressing will take, or so; 0 = nobody knows */
+	size_t len;     /* that will be left, or so */
 };
 
 struct pxd_auto *pxd_auto_new(const struct pxd_link_opts *o);
 void pxd_auto_free(struct pxd_auto *a);
 /* pxd_auto_choose: for a segment of n bytes with element size elem. rate: bytes/s that the wire of the link carries, 0 = not known;
- * queued: bytes waiting for the wire; cores_free: a core is idle for compressing. in may be sampled (codec c is used for it). */
+ * queued: bytes that will still wait for the wire when a core is free to compress this segment. in may be sampled (codec c is used for it). */
 struct pxd_choice pxd_auto_choose(struct pxd_auto *a, struct pxd_codec *c, const uint8_t *in, size_t n,
-	unsigned elem, double rate, size_t queued, bool cores_free);
+	unsigned elem, double rate, size_t queued);
 /* pxd_auto_choose_known: the same for a segment that has been predicted, of which the codecs will make what *o says. */
 struct pxd_choice pxd_auto_choose_known(struct pxd_auto *a, const struct pxd_outlook *o, size_t n,
-	unsigned elem, double rate, size_t queued, bool cores_free);
-/* pxd_auto_learn: to be called once for every choice that was not plain. A segment was compressed: n bytes became m (m = 0: it did not shrink) in ns of processor time. */
+	unsigned elem, double rate, size_t queued);
+/* pxd_auto_learn: to be called once for every choice that was not plain. A segment was compressed: n bytes became m (m = 0: it did not shrink) in ns. */
 void pxd_auto_learn(struct pxd_auto *a, struct pxd_choice ch, unsigned elem, size_t n, size_t m, uint64_t ns);
 /* pxd_auto_samples: how often data has been sampled so far. */
 uint64_t pxd_auto_samples(const struct pxd_auto *a);

@@ -22,6 +22,7 @@
 
 #define REACH 2 /* numbers and rows around a number that are looked at */
 #define LANES 8
+#define TILE  4
 #define TAPS                                                                                                 \
 	64 /* 12 before it in the segment, 25 in each of two differences of references; one is free, the last is y */
 #define Y     (TAPS - 1)
@@ -38,41 +39,53 @@ struct learner {
 	double keep, error; /* how much an older block counts; the usual error */
 };
 
+/* TILE sums go on beside one another: one alone would have to wait for itself. */
 INLINE void sums_add(struct learner *l)
 {
-	for (int i = 0; i < l->taps; i++)
+	for (int i = 0; i < l->taps; i += TILE) /* a few rows too many do no harm */
 		for (int j = i / LANES * LANES; j < TAPS; j += LANES) {
-			double sum[LANES];
+			double sum[TILE][LANES];
 
-			for (int q = 0; q < LANES; q++)
-				sum[q] = l->r[i][j + q] * l->keep;
-			for (int s = 0; s < BLOCK; s++)
+			for (int t = 0; t < TILE; t++)
 				for (int q = 0; q < LANES; q++)
-					sum[q] = sum[q] + l->x[s][j + q] * l->x[s][i];
-			for (int q = 0; q < LANES; q++)
-				l->r[i][j + q] = sum[q];
+					sum[t][q] = l->r[i + t][j + q] * l->keep;
+			for (int s = 0; s < BLOCK; s++)
+				for (int t = 0; t < TILE; t++)
+					for (int q = 0; q < LANES; q++)
+						sum[t][q] = sum[t][q] + l->x[s][j + q] * l->x[s][i + t];
+			for (int t = 0; t < TILE; t++)
+				for (int q = 0; q < LANES; q++)
+					l->r[i + t][j + q] = sum[t][q];
 		}
+}
+
+/* Row i of the factor before its division, `width` columns from j on. */
+INLINE void eliminate(struct learner *l, int i, int j, int width)
+{
+	double left[TILE * LANES];
+
+	for (int q = 0; q < width; q++)
+		left[q] = l->r[i][j + q];
+	for (int k = 0; k < i; k++)
+		for (int q = 0; q < width; q++)
+			left[q] = left[q] - l->u[k][j + q] * l->u[k][i];
+	for (int q = 0; q < width; q++)
+		l->u[i][j + q] = left[q];
 }
 
 INLINE void factor(struct learner *l)
 {
 	for (int i = 0; i < l->taps; i++) {
 		double pivot;
+		int j = i / LANES * LANES;
 
-		for (int j = i / LANES * LANES; j < TAPS; j += LANES) {
-			double left[LANES];
-
-			for (int q = 0; q < LANES; q++)
-				left[q] = l->r[i][j + q];
-			for (int k = 0; k < i; k++)
-				for (int q = 0; q < LANES; q++)
-					left[q] = left[q] - l->u[k][j + q] * l->u[k][i];
-			for (int q = 0; q < LANES; q++)
-				l->u[i][j + q] = left[q];
-		}
+		for (; j + TILE * LANES <= TAPS; j += TILE * LANES)
+			eliminate(l, i, j, TILE * LANES);
+		for (; j < TAPS; j += LANES)
+			eliminate(l, i, j, LANES);
 		pivot = l->u[i][i] + l->r[i][i] * RIDGE;
 		l->inverse[i] = pivot > 0 ? 1 / sqrt(pivot) : 0;
-		for (int j = i / LANES * LANES; j < TAPS; j++)
+		for (j = i / LANES * LANES; j < TAPS; j++)
 			l->u[i][j] = l->u[i][j] * l->inverse[i];
 	}
 }

@@ -127,7 +127,10 @@ struct pxd_path {
 	unsigned packing;              /* segments with a worker, or waiting for one */
 	bool learns;                   /* one of them learns (learn.h) */
 	struct px_list learning;       /* of pack.c: those that will, after it */
-	size_t packing_bytes;
+	size_t packing_bytes;          /* of memory that they hold */
+	size_t packing_len;            /* bytes that will be left of them, or so */
+	int64_t packing_ns;            /* that the workers need for them, or so */
+	int64_t learning_ns;           /* those that learn, one after the other */
 	/* Rate of a full link, and the number of streams. */
 	double rate;    /* bytes/s, 0 = not known */
 	bool rate_told; /* by a rank, not measured yet */

@@ -31,7 +31,8 @@ struct job {
 	struct pxd_scene scene;      /* if it was looked at */
 	int which[PXD_PREDICT_REFS]; /* of the references are those of pred */
 	size_t n;                    /* encoded length, 0 = did not shrink */
-	uint64_t ns;
+	uint64_t ns;                 /* of processor time */
+	uint64_t passed;             /* ns that passed meanwhile: more, where others want the processors, too */
 };
 
 /* What a thread works with. The worker threads live as long as the process. */
@@ -51,11 +52,12 @@ static struct tools *mine(void)
 	return t.codec && t.scratch ? &t : NULL;
 }
 
-static uint64_t thread_ns(void)
+/* Of CLOCK_THREAD_CPUTIME_ID or CLOCK_MONOTONIC. */
+static uint64_t ns_of(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	clock_gettime(clock, &t);
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
@@ -71,7 +73,7 @@ static void on_work(uv_work_t *w)
 {
 	struct job *j = w->data;
 	const uint8_t *ref[PXD_PREDICT_REFS];
-	uint64_t t = thread_ns();
+	uint64_t t = ns_of(CLOCK_THREAD_CPUTIME_ID), began = ns_of(CLOCK_MONOTONIC);
 	struct tools *m = mine();
 
 	for (int i = 0; j->ch.predicted && i < j->pred.nrefs; i++)
@@ -82,14 +84,16 @@ static void on_work(uv_work_t *w)
 	if (j->hint.bound != 0 && j->n == 0) { /* it cannot be kept within its bound: exact, then */
 		j->hint.bound = 0;
 		j->ch = (struct pxd_choice){
-			PXD_CODEC_ZSTD | (pxd_codec_shuffles(j->f.elem) ? PXD_CODEC_SHUFFLE : 0), 1, false
+			.codec = PXD_CODEC_ZSTD | (pxd_codec_shuffles(j->f.elem) ? PXD_CODEC_SHUFFLE : 0),
+			.level = 1
 		};
 	}
 	if (m && j->hint.bound == 0)
 		j->n = pxd_seg_encode(m->codec, j->ch.codec, j->ch.level, j->f.elem,
 			j->ch.predicted ? &j->pred : NULL, ref, j->in->data, j->in->len, m->scratch,
 			j->out->data, j->in->len - 1);
-	j->ns = thread_ns() - t;
+	j->ns = ns_of(CLOCK_THREAD_CPUTIME_ID) - t;
+	j->passed = ns_of(CLOCK_MONOTONIC) - began;
 }
 
 static void refs_put(struct refs *r)
@@ -144,6 +148,19 @@ static bool learns(const struct job *j)
 	return j->hint.bound == 0 && j->ch.predicted && pxd_predict_learnt(&j->pred);
 }
 
+/* Note what a worker has to do for j, or (-1) has done. */
+static void account(const struct job *j, int sign)
+{
+	struct pxd_path *l = j->l;
+
+	l->packing += (unsigned)sign;
+	l->packing_bytes += (size_t)sign * j->in->cap;
+	l->packing_len += (size_t)sign * (j->ch.len ? j->ch.len : j->in->len);
+	l->packing_ns += sign * (int64_t)j->ch.ns;
+	if (learns(j))
+		l->learning_ns += sign * (int64_t)j->ch.ns;
+}
+
 static void on_packed(uv_work_t *w, int status);
 
 /* Begin to encode j, unless it has to wait for its turn. 0, or PX_ENOMEM: nothing was done. */
@@ -188,10 +205,9 @@ static void on_packed(uv_work_t *w, int status)
 	l->d->events++;
 	if (learns(j))
 		encode_next(l);
-	l->packing--;
-	l->packing_bytes -= j->in->cap;
+	account(j, -1);
 	if (status == 0 && j->hint.bound == 0) {
-		pxd_auto_learn(l->choose, j->ch, j->f.elem, j->in->len, j->n, j->ns);
+		pxd_auto_learn(l->choose, j->ch, j->f.elem, j->in->len, j->n, j->passed);
 		if (j->ch.predicted)
 			pxd_forecast_learn(l->forecast, &j->scene, j->ch.codec, j->n);
 	}
@@ -221,20 +237,20 @@ static void on_packed(uv_work_t *w, int status)
 	free(j);
 }
 
-static size_t queued(const struct pxd_path *l)
+/* What the wire will still have to send when a worker gets to the next segment: all that is queued, as far as it goes, less what leaves until then.
+ * Beside a fast wire a job of more processes than cores has no core to give away. */
+static size_t wire_ahead(const struct pxd_path *l)
 {
-	size_t n = l->packing_bytes;
+	double n = (double)l->packing_len, ns = (double)l->packing_ns / px_wait_cores();
 
+	if (l->rate >= PXD_THIN && px_wait_crowded())
+		return 0;
 	for (int i = 0; i < l->nstreams; i++)
-		n += l->stream[i]->q.unsent;
-	return n;
-}
-
-/* May a worker encode while the wire sends what is queued? Behind a thin wire processors wait anyway; beside a faster one a job of more processes
- * than cores has no time to give away. */
-static bool cores_free(const struct pxd_path *l)
-{
-	return l->packing < (unsigned)px_wait_cores() && (l->rate < PXD_THIN || !px_wait_crowded());
+		n += (double)l->stream[i]->q.unsent;
+	if (ns < (double)l->learning_ns)
+		ns = (double)l->learning_ns;
+	n -= ns / 1e9 * l->rate;
+	return n > 0 ? (size_t)n : 0;
 }
 
 /* What the program's rank has said of the numbers; no bound where nothing is to be lost: where the wire is fast. */
@@ -312,11 +328,12 @@ static void choose_predicted(struct job *j)
 	for (int i = 0; i < j->pred.nrefs; i++)
 		j->pred.ref[i] = j->refs.ref[j->which[i]]->msg;
 	j->ch = pxd_auto_choose_known(
-		l->choose, &o, j->in->len, j->f.elem, l->rate, queued(l), cores_free(l));
+		l->choose, &o, j->in->len, j->f.elem, l->rate, wire_ahead(l));
 	if (j->ch.codec == PXD_CODEC_NONE && l->opts->predict == PXD_PREDICTION_ALWAYS)
-		j->ch = (struct pxd_choice){
-			o.residual < o.zstd ? PXD_CODEC_RESIDUAL : PXD_CODEC_ZSTD | PXD_CODEC_SHUFFLE, 1, true
-		};
+		j->ch = (struct pxd_choice){ .codec = o.residual < o.zstd ? PXD_CODEC_RESIDUAL
+									  : PXD_CODEC_ZSTD | PXD_CODEC_SHUFFLE,
+			.level = 1,
+			.predicted = true };
 }
 
 /* j's segment leaves as it is. */
@@ -349,7 +366,7 @@ int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, 
 		}
 		if (j.ch.codec == PXD_CODEC_NONE)
 			j.ch = pxd_auto_choose(l->choose, mine()->codec, seg->data, seg->len, f->elem,
-				l->rate, queued(l), cores_free(l));
+				l->rate, wire_ahead(l));
 	}
 	if (j.ch.codec == PXD_CODEC_NONE && j.hint.bound == 0)
 		return put_plain(&j, ahead);
@@ -367,8 +384,7 @@ int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, 
 		free(k);
 		return put_plain(&j, ahead);
 	}
-	l->packing++;
-	l->packing_bytes += seg->cap;
+	account(k, 1);
 	return PX_OK;
 }
 
@@ -378,14 +394,14 @@ static void on_unwork(uv_work_t *w)
 {
 	struct pxd_unpack *u = w->data;
 	const uint8_t *ref[PXD_PREDICT_REFS];
-	uint64_t t = thread_ns();
+	uint64_t t = ns_of(CLOCK_THREAD_CPUTIME_ID);
 	struct tools *m = mine();
 
 	bytes_of(u->ref, ref);
 	u->rc = m ? pxd_seg_decode(m->codec, u->f.codec, u->f.elem, ref, u->in->data, u->in->len,
 			    u->out->data, u->out->len)
 		  : PX_ENOMEM;
-	u->ns = thread_ns() - t;
+	u->ns = ns_of(CLOCK_THREAD_CPUTIME_ID) - t;
 }
 
 static int start(struct pxd_unpack *u);

@@ -148,12 +148,12 @@ static void choose(struct pxd_replay *r, struct item *x, size_t queued)
 			for (int i = 0; i < x->pred.nrefs; i++)
 				x->pred.ref[i] = ref[x->which[i]]->msg;
 			x->ch = pxd_auto_choose_known(
-				r->choose, &o, x->seg->len, x->f->elem, r->setup.rate, queued, true);
+				r->choose, &o, x->seg->len, x->f->elem, r->setup.rate, queued);
 		}
 	}
 	if (x->ch.codec == PXD_CODEC_NONE)
 		x->ch = pxd_auto_choose(r->choose, r->codec, x->seg->data, x->seg->len, x->f->elem,
-			r->setup.rate, queued, true);
+			r->setup.rate, queued);
 }
 
 /* Encode x and decode it again: its length on the wire, *pack and *unpack; or PX_E.... */

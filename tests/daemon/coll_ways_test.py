@@ -7,11 +7,11 @@ Counted (--stats) with tests/mpi/hops.c, checked with long_coll.c and sum_order.
 import json
 import os
 import re
-import socket
 import subprocess
 import tempfile
 
 import sites as frame
+from ports import free_ports
 
 BUILD = os.environ.get("PACX_BUILD", "build")
 MPIS = [m for m in ("openmpi", "mpich") if os.path.isdir(f"{BUILD}/{m}/tests")]
@@ -127,12 +127,7 @@ int main(int argc, char **argv)
 
 def gateways():
     """What one leader sends goes through one gateway of its site; lanes use all alike (Matsuda's several senders)."""
-    held = [socket.socket() for _ in range(4)]
-    for s in held:
-        s.bind(("127.0.0.1", 0))
-    ports = [s.getsockname()[1] for s in held]
-    for s in held:
-        s.close()
+    ports = free_ports(4)
     with tempfile.TemporaryDirectory() as tmp:
         path, hosts = os.path.join(tmp, "stats.json"), os.path.join(tmp, "hosts.yml")
         frame.programs(tmp, BCAST)

@@ -10,6 +10,7 @@ import threading
 import time
 
 from cases import contains, equal, forget
+from ports import free_ports
 
 BUILD = os.path.abspath(os.environ.get("PACX_BUILD", "build"))
 CTL = BUILD + "/bin/pacxctl"
@@ -24,15 +25,9 @@ def ctl(*args, **env):
     return p
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 def hosts(left="", right="", links="", job="j", name="hosts.yml"):
     """A hostfile of two sites; every port is a free one that nobody listens on."""
-    ports = [free_port(), free_port()]
+    ports = free_ports(2)
     with open(f"{DIR.name}/{name}", "w") as f:
         f.write(f"job: {job}\nsites:\n")
         for site, port, keys in zip(("left", "right"), ports, (left, right)):

@@ -14,7 +14,8 @@ import threading
 import time
 
 from cases import contains, equal, main, test
-from ctl import Answer, BUILD, ctl, DIR, doctor, failed, fake, free_port, hosts, PLAIN, SECONDS, Server, take
+from ctl import Answer, BUILD, ctl, DIR, doctor, failed, fake, hosts, PLAIN, SECONDS, Server, take
+from ports import free_ports
 
 
 @test
@@ -43,7 +44,7 @@ def doctor_needs_no_key_before_the_job():
 
 @test
 def doctor_tests_every_gateway_from_the_side_that_dials():
-    ports = [free_port(), free_port()]
+    ports = free_ports(2)
     hosts(left=f", host: 127.0.0.1, gateways: [{{port: {ports[0]}}}, {{port: {ports[1]}}}]", right=", listen: no", links=PLAIN)
     with Answer(site="left", lines=2):
         p = doctor(site="right")
@@ -223,7 +224,7 @@ def pump(a, b):
 
 @test
 def doctor_goes_through_a_proxy():
-    proxy = free_port()
+    proxy = free_ports()[0]
     hosts(links=f"{{default: , proxy: 'http://127.0.0.1:{proxy}'}}")
     failed(doctor(), "connect", f"127.0.0.1 port {proxy} refuses", "proxy")
     with Server(proxy, http_proxy(403)):
@@ -281,12 +282,12 @@ def relay():
 
 @test
 def doctor_meets_answer_at_a_relay():
-    port = free_port()
+    port = free_ports()[0]
     hosts(left=", listen: no", right=", listen: no", links=f"{{default: , relay: '127.0.0.1:{port}'}}")
     failed(doctor(), "connect", f"pacxd --relay 127.0.0.1:{port}")
     with Server(port, relay()):
         failed(doctor(timeout="1s"), "tls", "nobody has come to the other side of the relay", "pacxctl answer -f hosts.yml --site right")
-    port = free_port()
+    port = free_ports()[0]
     hosts(left=", listen: no", right=", listen: no", links=f"{{default: , relay: '127.0.0.1:{port}'}}")
     with Server(port, relay()), Answer():
         p = doctor()

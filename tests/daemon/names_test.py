@@ -2,29 +2,23 @@
 """names_test.py: names of sites that stand for loopback in /etc/hosts (Debian's 127.0.1.1), and IPv6 addresses; speaks the protocol of
 tests/run. /etc/hosts is another one in a mount namespace of the test's own."""
 import os
-import socket
 import subprocess
 import sys
 import tempfile
 
 import sites
+from ports import free_ports
 from sites import BUILD, flavors
 
 TMP = tempfile.TemporaryDirectory()
 UNSHARE = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-r", "-m"]
 
 
-def port(host="127.0.0.1"):
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as s:
-        s.bind((host, 0))
-        return s.getsockname()[1]
-
-
 def hostfile(left, right, bind=""):
     path = TMP.name + "/hosts.yml"
     with open(path, "w") as f:
-        f.write(f"sites:\n  - {{name: left, host: '{left}', port: {port()}, ranks: 1, mpi: {flavors()[0]}{bind}}}\n"
-                f"  - {{name: right, host: '{right}', port: {port()}, ranks: 1, mpi: {flavors()[0]}}}\n")
+        f.write(f"sites:\n  - {{name: left, host: '{left}', port: {free_ports()[0]}, ranks: 1, mpi: {flavors()[0]}{bind}}}\n"
+                f"  - {{name: right, host: '{right}', port: {free_ports()[0]}, ranks: 1, mpi: {flavors()[0]}}}\n")
     return path
 
 
@@ -97,7 +91,7 @@ def main():
     tests = [doctor_names_an_own_name_on_loopback_and_the_cure, doctor_is_content_with_bind, doctor_names_a_peers_name_on_loopback,
              daemon_names_an_own_name_on_loopback]
     try:
-        port("::1")
+        free_ports(1, "::1")
         tests.append(ipv6_addresses_have_brackets)
     except OSError:
         pass

@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 
+from ports import free_ports
 from relay_ends import get, gone, preamble, Relay, SECONDS, talk
 from sites import BUILD, cpu_seconds, run
 
@@ -439,14 +440,6 @@ def disagreement_on_tls_is_told():
         talk(r.dial(preamble(0, tls=0)), r.dial(preamble(1, tls=0)))
 
 
-def free_port():
-    s = socket.socket()
-    s.bind(("127.0.0.1", 0))
-    port = s.getsockname()[1]
-    s.close()
-    return port
-
-
 def chain_of_two():
     with Relay() as r2, Relay("--next", f"127.0.0.1:{r2.port}") as r1:
         for i, (x, y) in enumerate(((r1, r2), (r2, r1), (r1, r1))):
@@ -468,7 +461,7 @@ def chain_of_two():
 
 
 def next_relay_may_come_later():
-    port = free_port()
+    port = free_ports()[0]
     with Relay("--next", f"127.0.0.1:{port}") as r1:
         gone(r1.dial(preamble(0)))
         r1.wait_for("cannot reach the next relay 127.0.0.1:%d .*refused" % port)

@@ -12,6 +12,7 @@ import tempfile
 import time
 
 import sites
+from ports import free_ports
 from sites import BUILD
 
 PACXRUN = f"{BUILD}/bin/pacxrun"
@@ -76,20 +77,9 @@ def setup():
     write("bin/ssh", "#!/bin/sh\nshift\nexec env -u PACX_KEY sh -c \"$*\"\n", 0o755)
 
 
-def ports(n):
-    import socket
-    held = [socket.socket() for _ in range(n)]
-    for s in held:
-        s.bind(("127.0.0.1", 0))
-    found = [s.getsockname()[1] for s in held]
-    for s in held:
-        s.close()
-    return found
-
-
 def hostfile(starts, mpi, more="", site_more=("", "")):
     """Two sites of 2 and 1 ranks with these start commands ("" = default)."""
-    p = ports(2)
+    p = free_ports(2)
     text = "sites:\n"
     for i, (start, name, ranks) in enumerate(zip(starts, ("left", "right"), (2, 1))):
         text += f"  - {{name: {name}, host: 127.0.0.1, port: {p[i]}, ranks: {ranks}, mpi: {mpi[i]}"

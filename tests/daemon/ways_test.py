@@ -14,19 +14,10 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from ports import free_ports  # noqa: E402
 from sites import BUILD, flavors, run  # noqa: E402
 
 ENV = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-
-
-def free_ports(n, host="127.0.0.1"):
-    held = [socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) for _ in range(n)]
-    for s in held:
-        s.bind((host, 0))
-    ports = [s.getsockname()[1] for s in held]
-    for s in held:
-        s.close()
-    return ports
 
 
 def job(link, site=("", ""), host="127.0.0.1", ports=None, args=()):

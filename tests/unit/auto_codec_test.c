@@ -129,7 +129,7 @@ static void send_one(struct sim *s, enum kind kind, size_t n)
 		s->now = max2(s->now, s->wire - QUEUE / s->rate);
 	queued = max2(s->wire - s->now, 0) * s->rate;
 	ch = pxd_auto_choose(
-		s->a, codec, data[kind][v], n, kind_elem[kind], s->rate * 1e9, (size_t)queued, s->cores);
+		s->a, codec, data[kind][v], n, kind_elem[kind], s->rate * 1e9, s->cores ? (size_t)queued : 0);
 	if (pxd_auto_samples(s->a) != samples)
 		s->now += (n < 16384 ? bytes : 16384) / (kind_speed[kind][1] * s->machine);
 	ready = s->now;
@@ -262,7 +262,7 @@ TEST(incompressible_data_costs_few_samples)
 	REQUIRE(a && prepare());
 	for (int i = 0; i < 640; i++) {
 		struct pxd_choice ch =
-			pxd_auto_choose(a, codec, data[RANDOM][i % VARIANTS], SEG, 8, 1.25e6, 0, true);
+			pxd_auto_choose(a, codec, data[RANDOM][i % VARIANTS], SEG, 8, 1.25e6, 0);
 
 		CHECK_INT(ch.codec, PXD_CODEC_NONE);
 		if (i == 0)
@@ -331,10 +331,10 @@ TEST(unknown_rate_and_tiny_segments_stay_plain)
 	struct pxd_auto *a = pxd_auto_new(&o);
 
 	REQUIRE(a && prepare());
-	CHECK_INT(pxd_auto_choose(a, codec, data[SMOOTH][0], SEG, 8, 0, 0, true).codec, PXD_CODEC_NONE);
-	CHECK_INT(pxd_auto_choose(a, codec, data[SMOOTH][0], 1000, 8, 1e6, 0, true).codec, PXD_CODEC_NONE);
+	CHECK_INT(pxd_auto_choose(a, codec, data[SMOOTH][0], SEG, 8, 0, 0).codec, PXD_CODEC_NONE);
+	CHECK_INT(pxd_auto_choose(a, codec, data[SMOOTH][0], 1000, 8, 1e6, 0).codec, PXD_CODEC_NONE);
 	CHECK_UINT(pxd_auto_samples(a), 0);
-	CHECK(pxd_auto_choose(a, codec, data[SMOOTH][0], SEG, 8, 1e6, 0, true).codec != PXD_CODEC_NONE);
+	CHECK(pxd_auto_choose(a, codec, data[SMOOTH][0], SEG, 8, 1e6, 0).codec != PXD_CODEC_NONE);
 	pxd_auto_free(a);
 	pxd_auto_free(NULL);
 }
@@ -348,13 +348,13 @@ TEST(late_answers_do_no_harm)
 
 	REQUIRE(a && prepare());
 	for (int i = 0; i < 20; i++)
-		ch[i] = pxd_auto_choose(a, codec, data[SMOOTH][0], SEG, 8, 1e6, 0, true);
+		ch[i] = pxd_auto_choose(a, codec, data[SMOOTH][0], SEG, 8, 1e6, 0);
 	for (int i = 0; i < 20; i++) {
 		CHECK(ch[i].codec != PXD_CODEC_NONE);
 		pxd_auto_learn(a, ch[i], 8, SEG, 0, 1000000); /* they did not shrink after all */
 	}
-	CHECK_INT(pxd_auto_choose(a, codec, data[SMOOTH][0], SEG, 8, 1e6, 0, true).codec, PXD_CODEC_NONE);
-	CHECK(pxd_auto_choose(a, codec, data[SMOOTH][0], SEG, 8, 1e6, 0, true).codec != PXD_CODEC_NONE);
+	CHECK_INT(pxd_auto_choose(a, codec, data[SMOOTH][0], SEG, 8, 1e6, 0).codec, PXD_CODEC_NONE);
+	CHECK(pxd_auto_choose(a, codec, data[SMOOTH][0], SEG, 8, 1e6, 0).codec != PXD_CODEC_NONE);
 	pxd_auto_free(a);
 }
 
@@ -367,14 +367,14 @@ TEST(fixed_codec_is_kept_except_where_nothing_shrinks)
 
 	REQUIRE(a && prepare());
 	for (int i = 0; i < 100; i++) { /* at any rate, known or not */
-		ch = pxd_auto_choose(a, codec, data[SMOOTH][0], SEG, 8, i % 2 ? 2e9 : 0, 0, false);
+		ch = pxd_auto_choose(a, codec, data[SMOOTH][0], SEG, 8, i % 2 ? 2e9 : 0, 0);
 		CHECK_INT(ch.codec, PXD_CODEC_ZLIB | PXD_CODEC_SHUFFLE);
 		CHECK_INT(ch.level, 6);
 		pxd_auto_learn(a, ch, 8, SEG, SEG / 3, 1000000);
 	}
-	CHECK_INT(pxd_auto_choose(a, codec, data[TEXT][0], SEG, 1, 1e6, 0, true).codec, PXD_CODEC_ZLIB);
+	CHECK_INT(pxd_auto_choose(a, codec, data[TEXT][0], SEG, 1, 1e6, 0).codec, PXD_CODEC_ZLIB);
 	for (int i = 0; i < 640; i++) {
-		ch = pxd_auto_choose(a, codec, data[RANDOM][0], SEG, 8, 1e6, 0, true);
+		ch = pxd_auto_choose(a, codec, data[RANDOM][0], SEG, 8, 1e6, 0);
 		if (ch.codec == PXD_CODEC_NONE)
 			continue;
 		used++;
@@ -386,6 +386,6 @@ TEST(fixed_codec_is_kept_except_where_nothing_shrinks)
 	o.compress = PXD_COMPRESS_NONE;
 	a = pxd_auto_new(&o);
 	REQUIRE(a);
-	CHECK_INT(pxd_auto_choose(a, codec, data[SMOOTH][0], SEG, 8, 1e6, 0, true).codec, PXD_CODEC_NONE);
+	CHECK_INT(pxd_auto_choose(a, codec, data[SMOOTH][0], SEG, 8, 1e6, 0).codec, PXD_CODEC_NONE);
 	pxd_auto_free(a);
 }
