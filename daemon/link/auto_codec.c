@@ -22,17 +22,17 @@
 #define PAUSE_MAX   64    /* segments */
 #define RESAMPLE    64 /* segments sent plain, because the wire is fast, until the data is looked at again */
 #define STALE       64 /* segments after which a measurement is worth a new look */
-#define POOR        0.97      /* a ratio from here on counts as incompressible */
-#define GAIN        0.96      /* compress when the cost is below this part of w */
-#define SAVE        0.01      /* part of the wire time that trials and samples may lose */
-#define SAVE_MAX_NS 30e6      /* so that a long time of success does not pay for a long time of losses */
-#define WEIGHT      0.3       /* of a new value in the moving averages */
+#define POOR        0.97 /* a ratio from here on counts as incompressible */
+#define GAIN        0.96 /* compress when the cost is below this part of w */
+#define SAVE        0.01 /* part of the wire time that trials and samples may lose */
+#define SAVE_MAX_NS 30e6 /* so that a long time of success does not pay for a long time of losses */
+#define WEIGHT      0.3  /* of a new value in the moving averages */
 
 struct candidate {
 	int codec, level;
-	double speed; /* bytes/ns that every machine reaches */
-	double hope;  /* times that on a fast machine */
-	double ratio; /* relative to that of the sample's codec */
+	double speed;  /* bytes/ns that every machine reaches */
+	double hope;   /* times that on a fast machine */
+	double ratio;  /* relative to that of the sample's codec */
 	double unpack; /* decompressing takes this part of the time for compressing, or so */
 };
 
@@ -237,8 +237,8 @@ static void save(struct pxd_auto *a, double w)
 		a->saved = SAVE_MAX_NS;
 }
 
-static struct pxd_choice choose_auto(struct pxd_auto *a, struct pxd_codec *c, const uint8_t *in, size_t n,
-	unsigned elem, double queued)
+static struct pxd_choice choose_auto(
+	struct pxd_auto *a, struct pxd_codec *c, const uint8_t *in, size_t n, unsigned elem, double queued)
 {
 	static const struct pxd_choice plain = { .codec = PXD_CODEC_NONE };
 	struct class *k = class_of(a, elem, false);
@@ -301,8 +301,8 @@ struct pxd_choice pxd_auto_choose(struct pxd_auto *a, struct pxd_codec *c, const
 	return choose_auto(a, c, in, n, elem, (double)queued);
 }
 
-struct pxd_choice pxd_auto_choose_known(struct pxd_auto *a, const struct pxd_outlook *o, size_t n,
-	unsigned elem, double rate, size_t queued)
+struct pxd_choice pxd_auto_choose_known(
+	struct pxd_auto *a, const struct pxd_outlook *o, size_t n, unsigned elem, double rate, size_t queued)
 {
 	struct pxd_choice ch = { .codec = PXD_CODEC_NONE };
 	struct class *k = class_of(a, elem, true);

@@ -44,8 +44,8 @@ void pxd_auto_free(struct pxd_auto *a);
 struct pxd_choice pxd_auto_choose(struct pxd_auto *a, struct pxd_codec *c, const uint8_t *in, size_t n,
 	unsigned elem, double rate, size_t queued);
 /* pxd_auto_choose_known: the same for a segment that has been predicted, of which the codecs will make what *o says. */
-struct pxd_choice pxd_auto_choose_known(struct pxd_auto *a, const struct pxd_outlook *o, size_t n,
-	unsigned elem, double rate, size_t queued);
+struct pxd_choice pxd_auto_choose_known(
+	struct pxd_auto *a, const struct pxd_outlook *o, size_t n, unsigned elem, double rate, size_t queued);
 /* pxd_auto_learn: to be called once for every choice that was not plain. A segment was compressed: n bytes became m (m = 0: it did not shrink) in ns. */
 void pxd_auto_learn(struct pxd_auto *a, struct pxd_choice ch, unsigned elem, size_t n, size_t m, uint64_t ns);
 /* pxd_auto_samples: how often data has been sampled so far. */

@@ -32,7 +32,7 @@ struct job {
 	int which[PXD_PREDICT_REFS]; /* of the references are those of pred */
 	size_t n;                    /* encoded length, 0 = did not shrink */
 	uint64_t ns;                 /* of processor time */
-	uint64_t passed;             /* ns that passed meanwhile: more, where others want the processors, too */
+	uint64_t passed; /* ns that passed meanwhile: more, where others want the processors, too */
 };
 
 /* What a thread works with. The worker threads live as long as the process. */
@@ -83,10 +83,9 @@ static void on_work(uv_work_t *w)
 			&j->hint, j->f.elem, j->in->data, j->in->len, j->out->data, j->in->len - 1);
 	if (j->hint.bound != 0 && j->n == 0) { /* it cannot be kept within its bound: exact, then */
 		j->hint.bound = 0;
-		j->ch = (struct pxd_choice){
-			.codec = PXD_CODEC_ZSTD | (pxd_codec_shuffles(j->f.elem) ? PXD_CODEC_SHUFFLE : 0),
-			.level = 1
-		};
+		j->ch = (struct pxd_choice){ .codec = PXD_CODEC_ZSTD |
+						      (pxd_codec_shuffles(j->f.elem) ? PXD_CODEC_SHUFFLE : 0),
+			.level = 1 };
 	}
 	if (m && j->hint.bound == 0)
 		j->n = pxd_seg_encode(m->codec, j->ch.codec, j->ch.level, j->f.elem,
@@ -327,11 +326,11 @@ static void choose_predicted(struct job *j)
 	pxd_scene_refs(&j->scene, &j->pred, j->which);
 	for (int i = 0; i < j->pred.nrefs; i++)
 		j->pred.ref[i] = j->refs.ref[j->which[i]]->msg;
-	j->ch = pxd_auto_choose_known(
-		l->choose, &o, j->in->len, j->f.elem, l->rate, wire_ahead(l));
+	j->ch = pxd_auto_choose_known(l->choose, &o, j->in->len, j->f.elem, l->rate, wire_ahead(l));
 	if (j->ch.codec == PXD_CODEC_NONE && l->opts->predict == PXD_PREDICTION_ALWAYS)
-		j->ch = (struct pxd_choice){ .codec = o.residual < o.zstd ? PXD_CODEC_RESIDUAL
-									  : PXD_CODEC_ZSTD | PXD_CODEC_SHUFFLE,
+		j->ch = (struct pxd_choice){ .codec = o.residual < o.zstd
+							      ? PXD_CODEC_RESIDUAL
+							      : PXD_CODEC_ZSTD | PXD_CODEC_SHUFFLE,
 			.level = 1,
 			.predicted = true };
 }

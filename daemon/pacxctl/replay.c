@@ -152,8 +152,8 @@ static void choose(struct pxd_replay *r, struct item *x, size_t queued)
 		}
 	}
 	if (x->ch.codec == PXD_CODEC_NONE)
-		x->ch = pxd_auto_choose(r->choose, r->codec, x->seg->data, x->seg->len, x->f->elem,
-			r->setup.rate, queued);
+		x->ch = pxd_auto_choose(
+			r->choose, r->codec, x->seg->data, x->seg->len, x->f->elem, r->setup.rate, queued);
 }
 
 /* Encode x and decode it again: its length on the wire, *pack and *unpack; or PX_E.... */

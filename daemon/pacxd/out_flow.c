@@ -589,6 +589,7 @@ bool pxd_out_flow_poll(struct pxd_out_flow *o)
 {
 	bool some = pxd_notes_poll(&o->notes);
 
+	pxd_notes_rates(&o->notes, o->path);
 	some |= busy_poll(o);
 	some |= waiting_poll(o);
 	some |= idle_poll(o);

@@ -3,12 +3,17 @@
 
 #include <stdlib.h>
 
+#include "costs.h"
 #include "err.h"
+#include "link.h"
 #include "link_in.h"
 #include "pacxd.h"
 #include "vendor.h"
+#include "wait.h"
 
-#define ASKS  4  /* PULLs under way to ranks looked at per poll */
+#define ASKS  4           /* PULLs under way to ranks looked at per poll */
+#define LOOKS 256         /* calls in which the clock is not looked at */
+#define EVERY 1000000000u /* ns between two looks at the rates */
 #define SLACK 64 /* PULLs that may be under way to a rank, beyond what its peers may ask for at a time */
 
 struct note {
@@ -36,7 +41,8 @@ int pxd_notes_init(struct pxd_notes *o, struct pxd *d)
 	o->asked = px_map_new();
 	o->nasks = calloc(n + 1, sizeof *o->nasks);
 	o->fin = calloc(n + 1, sizeof *o->fin);
-	return o->asked && o->nasks && o->fin ? PX_OK : PX_ENOMEM;
+	o->told = calloc((size_t)d->node.hosts->nsites, sizeof *o->told);
+	return o->asked && o->nasks && o->fin && o->told ? PX_OK : PX_ENOMEM;
 }
 
 void pxd_notes_fini(struct pxd_notes *o)
@@ -50,6 +56,7 @@ void pxd_notes_fini(struct pxd_notes *o)
 	px_map_free(o->asked);
 	free(o->nasks);
 	free(o->fin);
+	free(o->told);
 }
 
 void pxd_notes_put(struct pxd_notes *o, const struct px_frame *f, int rank)
@@ -143,6 +150,37 @@ static bool asks_poll(struct pxd_notes *o)
 		some |= flag;
 	}
 	return some;
+}
+
+void pxd_notes_rates(struct pxd_notes *o, const struct pxd_path *path)
+{
+	const struct pxd_hosts *h = o->d->node.hosts;
+	int self = o->d->node.self;
+	uint64_t now;
+
+	if (h->sites[self].ngateways > 1 || ++o->looks < LOOKS)
+		return;
+	o->looks = 0;
+	now = px_now_ns();
+	if (px_past(now, o->looked) < EVERY)
+		return;
+	o->looked = now;
+	for (int i = 0; i < h->nsites; i++) {
+		const struct px_frame f = { .version = PX_PROTOCOL_VERSION,
+			.type = PX_F_RATE,
+			.dst = (uint32_t)h->sites[i].base,
+			.total = (uint64_t)path[i].rate };
+
+		if (i == self || !px_cost_news(o->told[i], path[i].rate))
+			continue;
+		if (!path[i].rate_told) { /* else it is what they have said */
+			if (!pxd_notes_empty(o))
+				continue;
+			for (int r = 0; r < o->d->map.nranks; r++)
+				pxd_notes_put(o, &f, r);
+		}
+		o->told[i] = path[i].rate;
+	}
 }
 
 bool pxd_notes_poll(struct pxd_notes *o)

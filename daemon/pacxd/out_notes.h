@@ -1,6 +1,6 @@
 /* out_notes.h: small frames from the out-daemon back to the ranks of its site, as native messages.
  *
- * Owned by out_flow. CREDIT and FIN are notes. A PULL of a message that its rank has not begun is an ask: it is synchronous, so that a rank
+ * Owned by out_flow. CREDIT, FIN and RATE are notes. A PULL of a message that its rank has not begun is an ask: it is synchronous, so that a rank
  * that does not look has no more of them under way to it than each remote rank may have asked for. Never waits.
  */
 #ifndef PXD_OUT_NOTES_H
@@ -13,6 +13,7 @@
 #include "map.h"
 
 struct pxd;
+struct pxd_path;
 
 struct pxd_notes {
 	struct pxd *d;
@@ -20,6 +21,9 @@ struct pxd_notes {
 	struct px_map *asked;       /* src, msg -> struct ask */
 	unsigned *nasks, most;      /* [local ranks] how many, and how many there may be */
 	bool *fin;                  /* [local ranks] the rank has finished: it takes no notes any more */
+	double *told;               /* [sites] bytes/s that the ranks know of */
+	unsigned looks;             /* pxd_notes_rates: calls since the last look at the clock */
+	uint64_t looked;            /* px_now_ns of the last look at the rates */
 };
 
 int pxd_notes_init(struct pxd_notes *o, struct pxd *d); /* 0 or PX_ENOMEM */
@@ -28,6 +32,9 @@ void pxd_notes_fini(struct pxd_notes *o); /* at the end of the process, when not
 void pxd_notes_put(struct pxd_notes *o, const struct px_frame *f, int rank);
 /* pxd_notes_ask: tell local rank that message f is wanted. false: more are on their way to it than can be right. */
 bool pxd_notes_ask(struct pxd_notes *o, const struct px_frame *f, int rank);
+/* pxd_notes_rates: now and then: tell the ranks what full links have been seen to carry, if that is news (px_cost_news) and nothing else is on its way
+ * to them. path: [sites], of the only gateway; with several none knows what a link carries. */
+void pxd_notes_rates(struct pxd_notes *o, const struct pxd_path *path);
 /* pxd_notes_poll: true when something happened. */
 bool pxd_notes_poll(struct pxd_notes *o);
 static inline bool pxd_notes_empty(const struct pxd_notes *o)

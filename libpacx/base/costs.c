@@ -6,6 +6,7 @@
 #define LOCAL_RATE 1e9       /* bytes/s that a step inside a site takes from the vector */
 #define STEP       50e-6     /* s that one message or local step costs, whatever its length */
 #define SEGMENT    (1 << 20) /* bytes */
+#define CHANGED    1.25      /* a rate so many times larger or smaller is another one */
 
 static const char *const names[PX_ALG_COUNT] = { "leader", "segments", "pieces", "lanes", "direct" };
 
@@ -105,6 +106,11 @@ static double cost(const struct row *w, const struct px_cost_links *on, int term
 		return -1;
 	return w->latencies * on->latency + w->share(on, terms) * bytes / rate +
 	       w->local * bytes / LOCAL_RATE + messages * STEP;
+}
+
+bool px_cost_news(double told, double seen)
+{
+	return seen > 0 && (told <= 0 || seen > CHANGED * told || seen < told / CHANGED);
 }
 
 static const struct row *row_of(enum px_cost_op op, enum px_algorithm how)

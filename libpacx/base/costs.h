@@ -46,6 +46,10 @@ int px_cost_segments(enum px_algorithm how, double bytes);
 double px_cost(
 	enum px_cost_op op, enum px_algorithm how, const struct px_cost_links *on, int terms, double bytes);
 
+/* px_cost_news: does a link that was said to carry `told` bytes/s (0 = nothing was said) and is seen to carry `seen` (0 = nothing is known) have to be
+ * spoken of again? After a change by a quarter and more, so that what varies a little does not make choices change to and fro. */
+bool px_cost_news(double told, double seen);
+
 /* px_cost_pick: the one that costs least. */
 enum px_algorithm px_cost_pick(enum px_cost_op op, const struct px_cost_links *on, int terms, double bytes);
 

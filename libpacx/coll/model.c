@@ -97,6 +97,41 @@ static struct link links_of(struct px_comm *c)
 	return all;
 }
 
+/* Offers are ns for OFFER bytes, so that the largest is the slowest. */
+#define OFFER 1e6
+
+long long px_model_offer(struct px_comm *c)
+{
+	double least = 0;
+
+	for (int p = 0; p < c->nparts && model.known; p++) {
+		int site = c->ranks->part[p].site;
+		double rate = px_channel_seen(site);
+
+		if (p == c->self)
+			continue;
+		if (rate <= 0)
+			rate = model.link ? model.link[c->ranks->part[c->self].site * model.sites + site].rate
+					  : RATE;
+		narrower(&least, rate);
+	}
+	return least > 0 ? (long long)(1e9 * OFFER / least) + 1 : 0;
+}
+
+void px_model_agreed(struct px_comm *c, long long most)
+{
+	links_of(c);
+	if (most > 0 && c->uplink <= 0) /* what one of several links carried says little of the others */
+		c->rate = 1e9 * OFFER / (double)most;
+}
+
+void px_model_inherit(struct px_comm *made, const struct px_comm *c)
+{
+	made->latency = c->latency;
+	made->rate = c->rate;
+	made->uplink = c->uplink;
+}
+
 static enum px_algorithm pick(struct px_comm *c, enum px_coll op, MPI_Count bytes, int terms, double others)
 {
 	struct px_cost_links on = {

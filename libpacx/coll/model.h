@@ -18,6 +18,14 @@ enum px_algorithm px_model_pick(struct px_comm *c, enum px_coll op, MPI_Count by
 /* px_model_pick_allgather: where the site with most has `bytes` bytes, and all but the one with least have `others` times as much together. */
 enum px_algorithm px_model_pick_allgather(struct px_comm *c, MPI_Count bytes, double others);
 
+/* What links carry is agreed on again whenever a communicator is made of c by px_comm_confirm (comm_make.h), in its messages:
+ * px_model_offer: the slowest link from this site to the others of c, as the daemons have seen it since; the largest offer of all members is
+ * px_model_agreed: how c, and what MPI_Comm_dup makes of it (px_model_inherit), sees its links from now on. (Not MPI_Comm_idup: that ends at each
+ * member when it likes, and may do so after the next agreement.) */
+long long px_model_offer(struct px_comm *c);
+void px_model_agreed(struct px_comm *c, long long most);
+void px_model_inherit(struct px_comm *made, const struct px_comm *c);
+
 /* px_model_associative: PACX_ASSOCIATIVE of rank 0: as if pacx_set_associative had been called on every communicator. */
 bool px_model_associative(void);
 /* px_model_join: instead of px_model_start, in a process that joins the world later (guest.h). */

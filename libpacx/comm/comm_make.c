@@ -17,6 +17,7 @@
 #include "err.h"
 #include "group.h"
 #include "lock.h"
+#include "model.h"
 #include "raise.h"
 #include "request.h"
 #include "state.h"
@@ -47,11 +48,14 @@ static int adopt_list(
 
 int px_comm_confirm(struct px_comm *c, int made, int who, uint64_t *ctx)
 {
-	enum { CTX, FAILED, N };
+	enum { CTX, FAILED, SLOWEST, N };
 	/* A context id is positive as a signed number, too: it has a global rank in its upper half. */
-	long long v[N] = { c->rank == who ? (long long)px_ctx_candidate() : 0, made != MPI_SUCCESS };
+	long long v[N] = { c->rank == who ? (long long)px_ctx_candidate() : 0, made != MPI_SUCCESS,
+		px_model_offer(c) };
 	int rc = px_comm_max(c, v, N);
 
+	if (rc == MPI_SUCCESS)
+		px_model_agreed(c, v[SLOWEST]);
 	if (rc != MPI_SUCCESS || made != MPI_SUCCESS)
 		return rc != MPI_SUCCESS ? rc : made;
 	*ctx = (uint64_t)v[CTX];
@@ -90,7 +94,12 @@ static int dup(struct px_comm *c, bool with_info, MPI_Info info, MPI_Comm *out)
 		px_blocking(made, with_info ? px_n.Comm_dup_with_info(c->native, info, &native)
 					    : px_n.Comm_dup(c->native, &native));
 	rc = px_comm_confirm(c, made, 0, &ctx);
-	return rc == MPI_SUCCESS ? dup_finish(c, native, ctx, out) : unmake(native, made, rc);
+	if (rc != MPI_SUCCESS)
+		return unmake(native, made, rc);
+	rc = dup_finish(c, native, ctx, out);
+	if (rc == MPI_SUCCESS)
+		px_model_inherit(px_comm_find(native), c);
+	return rc;
 }
 
 int px_Comm_dup(struct px_comm *c, MPI_Comm *out)

@@ -93,7 +93,8 @@ unsigned ucp_worker_progress(void *worker)
 	if (px_poll_serve && px_poll_due())
 		served = px_poll_serve();
 	if (served != PX_SERVED_LOOP)
-		px_poll_done(n != 0 || served == PX_SERVED_SOME, px_poll_serve && served == PX_SERVED_NOTHING);
+		px_poll_done(
+			n != 0 || served == PX_SERVED_SOME, px_poll_serve && served == PX_SERVED_NOTHING);
 	return n + (served == PX_SERVED_SOME);
 }
 #endif

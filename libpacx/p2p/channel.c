@@ -37,12 +37,14 @@ static MPI_Request ring[RING];
 static int ring_head;
 static struct px_map *contexts;                    /* ctx -> struct px_match */
 static struct px_msg *early, **early_end = &early; /* for contexts that this rank has not made yet */
+static double *seen;                               /* [sites] px_channel_seen */
 static int fins;                                   /* daemons that will send nothing more */
 
 int px_channel_open(void)
 {
 	contexts = px_map_new();
-	if (!contexts || px_unlike_open() < 0 || px_held_open() < 0)
+	seen = calloc((size_t)px.world->nsites, sizeof *seen);
+	if (!contexts || !seen || px_unlike_open() < 0 || px_held_open() < 0)
 		return PX_ENOMEM;
 	fins = 0;
 	for (int i = 0; i < RING; i++) {
@@ -283,6 +285,10 @@ static void take(const struct px_frame *f, const uint8_t *body, int from)
 	case PX_F_FIN:
 		fins++;
 		break;
+	case PX_F_RATE:
+		if (f->dst < (uint32_t)px.world->nranks)
+			seen[px_world_site(px.world, (int)f->dst)] = (double)f->total;
+		break;
 	default:
 		px_log(PX_LOG_ERROR, "rank %d: unexpected frame type %d from native rank %d", px.grank,
 			f->type, from);
@@ -440,6 +446,11 @@ void px_channel_stats(const char *json)
 	f.body = f.total = len;
 	memcpy(envelope + PX_FRAME_SIZE, json, len);
 	px_envelope_send(&f, envelope, (int)len, px.map.out[0], PX_TAG_UP);
+}
+
+double px_channel_seen(int site)
+{
+	return seen && site < px.world->nsites ? seen[site] : 0;
 }
 
 void px_channel_rate(int dst, double rate)

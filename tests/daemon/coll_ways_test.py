@@ -4,13 +4,17 @@ sums have the same bits whatever the split over sites; what names no algorithm i
 
 Counted (--stats) with tests/mpi/hops.c, checked with long_coll.c and sum_order.c; speaks the protocol of tests/run.
 """
+import contextlib
 import json
 import os
 import re
+import socket
 import subprocess
 import tempfile
+import time
 
 import sites as frame
+from faultproxy import Proxy
 from ports import free_ports
 
 BUILD = os.environ.get("PACX_BUILD", "build")
@@ -144,6 +148,80 @@ def gateways():
             assert len(sent) == 2 and least <= max(sent) / sum(sent) <= most, (way, sent)
 
 
+SLOWER = """
+#include <mpi.h>
+#include <stdio.h>
+#include <fcntl.h>
+#include <unistd.h>
+static double x[65536], sum[65536], large[1 << 17], other[1 << 17];
+int main(int argc, char **argv)
+{
+	MPI_Comm copy;
+	double begin, now;
+	int r, bad = 0, on = 1;
+
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &r);
+	for (int i = 0; i < 65536; i++)
+		x[i] = r + i;
+	MPI_Allreduce(x, sum, 65536, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+	for (int i = 0; i < 65536; i++)
+		bad += sum[i] != 3 + 3.0 * i;
+	if (r == 0)
+		close(open(argv[1], O_CREAT | O_WRONLY, 0600)); /* that the wires become slow */
+	while (r == 0 && access(argv[2], F_OK))
+		usleep(10000);
+	for (begin = MPI_Wtime(); on;) { /* long enough for the daemons to see it */
+		MPI_Sendrecv(large, 1 << 17, MPI_DOUBLE, (r + 1) % 3, 0, other, 1 << 17, MPI_DOUBLE, (r + 2) % 3, 0, MPI_COMM_WORLD,
+			MPI_STATUS_IGNORE);
+		MPI_Sendrecv(large, 1 << 17, MPI_DOUBLE, (r + 2) % 3, 0, other, 1 << 17, MPI_DOUBLE, (r + 1) % 3, 0, MPI_COMM_WORLD,
+			MPI_STATUS_IGNORE);
+		on = MPI_Wtime() - begin < 3;
+		MPI_Bcast(&on, 1, MPI_INT, 0, MPI_COMM_WORLD);
+	}
+	if (argc > 3)
+		MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+	else
+		copy = MPI_COMM_WORLD;
+	MPI_Reduce(x, sum, 65536, MPI_DOUBLE, MPI_SUM, 0, copy);
+	for (int i = 0; i < 65536 && r == 0; i++)
+		bad += sum[i] != 3 + 3.0 * i;
+	MPI_Finalize();
+	return bad > 0;
+}
+"""
+
+
+def slower():
+    """Three sites whose wires become slow: on a duplicate that is made then, a reduction goes in pieces; before, and without a new agreement, not."""
+    for duplicated in (True, False):
+        with tempfile.TemporaryDirectory() as tmp, contextlib.ExitStack() as stack:
+            path, hosts, asked, done = (os.path.join(tmp, n) for n in ("stats.json", "hosts.yml", "asked", "done"))
+            frame.programs(tmp, SLOWER)
+            ports = free_ports(3)
+            proxies = [stack.enter_context(Proxy(p)) for p in ports]
+            for proxy in proxies:
+                proxy.delay = 0.003 # pieces are nothing for short ways and fast wires
+                # What has left a daemon is soon on the slow wire.
+                proxy.listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+            with open(hosts, "w") as f:
+                f.write("job: slower\nsites:\n" + "".join(f"  - {{name: s{i}, host: 127.0.0.1, port: {proxies[i].port}, bind: '127.0.0.1:{ports[i]}', "
+                        f"ranks: 1, mpi: {mpis('1+1+1').split('+')[i]}}}\n" for i in range(3)) + "links:\n  - {default: , compress: none, streams: 1}\n")
+            p = subprocess.Popen([BUILD + "/bin/pacxrun", "-f", hosts, "--stats", path, "--", f"{tmp}/prog.{{mpi}}", asked, done, *["dup"] * duplicated],
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            while not os.path.exists(asked) and p.poll() is None:
+                time.sleep(0.02)
+            for proxy in proxies:
+                proxy.rate = 5e5
+            open(done, "w").close()
+            out, _ = p.communicate(timeout=150)
+            assert p.returncode == 0, f"status {p.returncode}: {out}"
+            with open(path) as f:
+                stats = json.load(f)["collectives"].values()
+            got = [max(s[op]["latencies"] for s in stats) for op in ("allreduce", "reduce")]
+            assert got[1] == 2 if duplicated else got[1] == 1 or got[0] == 2, (duplicated, got)  # a busy machine has slow wires from the start
+
+
 def unknown():
     status, out = run("1+1", ["hops"], {"PACX_COLL_BCAST": "fast"})
     assert status != 0 and re.search('PACX_COLL_BCAST is "fast": .*leader, segments, pieces, lanes', out), (status, out)
@@ -156,7 +234,8 @@ def main():
               ("sums_have_the_bits_of_the_tree_in_lanes", lambda: values("lanes", "3+2", ["sum_order", "tree"])),
               ("sums_have_the_bits_of_the_tree_in_pieces", lambda: values("pieces", "2+1+2", ["sum_order", "tree"])),
               ("terms_of_a_site_cross_in_one_message", terms), ("associative_sends_one_term_of_a_site", associative), ("pieces_cross_as_counted", counts),
-              ("lanes_use_all_gateways_alike", gateways), ("unknown_algorithm_is_an_error_that_lists_them", unknown)]
+              ("lanes_use_all_gateways_alike", gateways), ("what_links_are_seen_to_carry_is_agreed_on_with_a_duplicate", slower),
+              ("unknown_algorithm_is_an_error_that_lists_them", unknown)]
     frame.run(tests)
 
 

@@ -76,6 +76,18 @@ TEST(blocks_of_an_allgather_go_in_pieces_where_one_site_has_most)
 	CHECK_INT(picked(PX_COST_ALLGATHER, &on, 65536), PX_ALG_LEADER);
 }
 
+TEST(a_rate_is_news_when_it_has_changed_by_a_quarter)
+{
+	CHECK(!px_cost_news(0, 0));
+	CHECK(!px_cost_news(1e6, 0)); /* nothing has been seen */
+	CHECK(px_cost_news(0, 1e6));
+	CHECK(!px_cost_news(1e6, 1e6));
+	CHECK(!px_cost_news(1e6, 1.2e6));
+	CHECK(!px_cost_news(1e6, 0.9e6));
+	CHECK(px_cost_news(1e6, 1.3e6));
+	CHECK(px_cost_news(1e6, 0.7e6));
+}
+
 TEST(groups_have_no_pieces)
 {
 	struct px_cost_links on = four;
