@@ -1,7 +1,8 @@
 /*
  * large - more than 2^31 and 2^32 bytes and elements in one message, broadcast, reduction and every collective that moves data; through the MPI_X_c functions where this
  * MPI has them, through int counts of derived types where not and besides; displacements beyond 2^31 in windows.  Little memory is needed: long
- * buffers are one piece of memory, seen again and again.  Argument: bytes (default 3 million, which shows nothing but that the program is right).
+ * buffers are one piece of memory, seen again and again.  Arguments: bytes (default 3 million, which shows nothing but that the program is right),
+ * then the names of the calls to make (default all); "-scatter" leaves one out.
  */
 #include "check.h"
 
@@ -13,6 +14,27 @@ enum { PERIOD = 257 << 12, BLOCK = 1 << 20 };
 static MPI_Count n; /* bytes */
 static char *
 	buf; /* n bytes and a period more; the period is the same memory again and again, and no power of two */
+
+static char **names;
+static int named;
+
+/* wanted: whether the arguments want this call; long runs say where they are. */
+static int wanted(const char *name)
+{
+	int only = 0, yes = 0;
+
+	for (int i = 0; i < named; i++) {
+		if (names[i][0] == '-' && strcmp(names[i] + 1, name) == 0)
+			return 0;
+		only += names[i][0] != '-';
+		yes += strcmp(names[i], name) == 0;
+	}
+	if (only && !yes)
+		return 0;
+	if (chk_rank == 0 && n > 2147483647)
+		fprintf(stderr, "large: %s\n", name);
+	return 1;
+}
 
 static char *view(size_t bytes)
 {
@@ -159,8 +181,10 @@ static void far_apart(int root)
 }
 
 /* call brings the same data to the beginning of out; only at `where`, if that is a rank. */
-#define BRINGS(where, call)                                                                                  \
+#define BRINGS(name, where, call)                                                                            \
 	do {                                                                                                 \
+		if (!wanted(name))                                                                           \
+			break;                                                                               \
 		memset(out, 0, PERIOD);                                                                      \
 		MPI_Barrier(MPI_COMM_WORLD);                                                                 \
 		call;                                                                                        \
@@ -180,13 +204,21 @@ static void equal_blocks(char *out, int each, int root)
 	MPI_Request r;
 
 	chk_fill(buf, PERIOD, 3);
-	BRINGS(root, MPI_Gather(buf, each, MPI_BYTE, out, each, MPI_BYTE, root, w));
-	BRINGS(-1, MPI_Scatter(buf, each, MPI_BYTE, out, each, MPI_BYTE, root, w));
-	BRINGS(-1, MPI_Allgather(buf, each, MPI_BYTE, out, each, MPI_BYTE, w));
-	BRINGS(-1, MPI_Alltoall(buf, each, MPI_BYTE, out, each, MPI_BYTE, w));
-	BRINGS(root, MPI_Igather(buf, each, MPI_BYTE, out, each, MPI_BYTE, root, w, &r); wait_for(r));
-	BRINGS(-1, MPI_Iallgather(buf, each, MPI_BYTE, out, each, MPI_BYTE, w, &r); wait_for(r));
+	BRINGS("gather", root, MPI_Gather(buf, each, MPI_BYTE, out, each, MPI_BYTE, root, w));
+	BRINGS("scatter", -1, MPI_Scatter(buf, each, MPI_BYTE, out, each, MPI_BYTE, root, w));
+	BRINGS("allgather", -1, MPI_Allgather(buf, each, MPI_BYTE, out, each, MPI_BYTE, w));
+	BRINGS("alltoall", -1, MPI_Alltoall(buf, each, MPI_BYTE, out, each, MPI_BYTE, w));
+	BRINGS("igather", root, MPI_Igather(buf, each, MPI_BYTE, out, each, MPI_BYTE, root, w, &r); wait_for(r));
+	BRINGS("iscatter", -1, MPI_Iscatter(buf, each, MPI_BYTE, out, each, MPI_BYTE, root, w, &r); wait_for(r));
+	BRINGS("iallgather", -1, MPI_Iallgather(buf, each, MPI_BYTE, out, each, MPI_BYTE, w, &r); wait_for(r));
+	BRINGS("ialltoall", -1, MPI_Ialltoall(buf, each, MPI_BYTE, out, each, MPI_BYTE, w, &r); wait_for(r));
 }
+
+#define ARGS(...) __VA_ARGS__
+/* The blocking call and the nonblocking one. */
+#define BOTH(name, where, Call, call, as_c, as_int)                                                                \
+	BRINGS(name, where, LARGE(n, MPI_##Call, (as_c), (as_int)));                                        \
+	BRINGS("i" name, where, LARGE(n, MPI_I##call, (as_c, &r), (as_int, &r)); wait_for(r))
 
 /* n bytes from the last rank to the first, and nothing else, through arrays of counts. */
 static void one_block(char *out)
@@ -201,6 +233,7 @@ static void one_block(char *out)
 	    *from = chk_alloc((size_t)chk_size * sizeof *from);
 	MPI_Count *from_c = chk_alloc((size_t)chk_size * sizeof *from_c);
 	MPI_Comm w = MPI_COMM_WORLD;
+	MPI_Request r;
 
 	for (int i = 0; i < chk_size; i++) {
 		zero[i] = 0;
@@ -213,14 +246,14 @@ static void one_block(char *out)
 		from_c[i] = first && i == last ? n : 0;
 	}
 	chk_fill(buf, PERIOD, 3);
-	BRINGS(0, LARGE(n, MPI_Gatherv, (buf, mine ? n : 0, MPI_BYTE, out, in_c, at_c, MPI_BYTE, 0, w),
-			  (buf, mine, T, out, in, zero, T, 0, w)));
-	BRINGS(last, LARGE(n, MPI_Scatterv, (buf, in_c, at_c, MPI_BYTE, out, mine ? n : 0, MPI_BYTE, 0, w),
-			     (buf, in, zero, T, out, mine, T, 0, w)));
-	BRINGS(-1, LARGE(n, MPI_Allgatherv, (buf, mine ? n : 0, MPI_BYTE, out, in_c, at_c, MPI_BYTE, w),
-			   (buf, mine, T, out, in, zero, T, w)));
-	BRINGS(0, LARGE(n, MPI_Alltoallv, (buf, to_c, at_c, MPI_BYTE, out, from_c, at_c, MPI_BYTE, w),
-			  (buf, to, zero, T, out, from, zero, T, w)));
+	BOTH("gatherv", 0, Gatherv, gatherv, ARGS(buf, mine ? n : 0, MPI_BYTE, out, in_c, at_c, MPI_BYTE, 0, w),
+		ARGS(buf, mine, T, out, in, zero, T, 0, w));
+	BOTH("scatterv", last, Scatterv, scatterv, ARGS(buf, in_c, at_c, MPI_BYTE, out, mine ? n : 0, MPI_BYTE, 0, w),
+		ARGS(buf, in, zero, T, out, mine, T, 0, w));
+	BOTH("allgatherv", -1, Allgatherv, allgatherv, ARGS(buf, mine ? n : 0, MPI_BYTE, out, in_c, at_c, MPI_BYTE, w),
+		ARGS(buf, mine, T, out, in, zero, T, w));
+	BOTH("alltoallv", 0, Alltoallv, alltoallv, ARGS(buf, to_c, at_c, MPI_BYTE, out, from_c, at_c, MPI_BYTE, w),
+		ARGS(buf, to, zero, T, out, from, zero, T, w));
 	free(zero);
 	free(in);
 	free(to);
@@ -231,32 +264,60 @@ static void one_block(char *out)
 	free(at_c);
 }
 
+/* How many of the sums are not `times` what each rank has; `from` is the first one's place in the period. */
+static long long wrong(const uint64_t *sum, MPI_Count words, MPI_Count from, int times)
+{
+	long long bad = 0;
+
+	for (MPI_Count i = 0; i < words; i++)
+		bad += sum[i] != (chk_mix((uint64_t)((from + i) % (PERIOD / 8)), 0) >> 8) * (uint64_t)times;
+	return bad;
+}
+
 /* More than 2^31 bytes; if all MPIs can, more than 2^31 elements, too. */
 static void reduction(void)
 {
-	int large = MPI_VERSION >= 4, all;
-	MPI_Count words = n / 8;
-	long long bad = 0;
+	int large = MPI_VERSION >= 4, all, part = (int)(n / 8 / chk_size), words = part * chk_size;
+	MPI_Comm w = MPI_COMM_WORLD;
 	uint64_t *sum = chk_alloc((size_t)n);
+	int *parts = chk_alloc((size_t)chk_size * sizeof *parts);
 
-	MPI_Allreduce(&large, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+	for (int i = 0; i < chk_size; i++)
+		parts[i] = part;
+	MPI_Allreduce(&large, &all, 1, MPI_INT, MPI_MIN, w);
 	for (MPI_Count i = 0; i < PERIOD / 8; i++)
 		((uint64_t *)(void *)buf)[i] = chk_mix((uint64_t)i, 0) >> 8;
-	MPI_Allreduce(buf, sum, (int)words, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
-	for (MPI_Count i = 0; i < words; i++)
-		bad += sum[i] != (chk_mix((uint64_t)(i % (PERIOD / 8)), 0) >> 8) * (uint64_t)chk_size;
-	CHECK_EQ(bad, 0);
+	if (wanted("allreduce")) {
+		MPI_Allreduce(buf, sum, words, MPI_UINT64_T, MPI_SUM, w);
+		CHECK_EQ(wrong(sum, words, 0, chk_size), 0);
+	}
+	if (wanted("scan")) {
+		MPI_Scan(buf, sum, words, MPI_UINT64_T, MPI_SUM, w);
+		CHECK_EQ(wrong(sum, words, 0, chk_rank + 1), 0);
+	}
+	if (wanted("reduce_scatter")) {
+		memset(sum, 0, (size_t)part * 8);
+		MPI_Reduce_scatter(buf, sum, parts, MPI_UINT64_T, MPI_SUM, w);
+		CHECK_EQ(wrong(sum, part, (MPI_Count)chk_rank * part, chk_size), 0);
+	}
+	if (wanted("reduce_scatter_block")) {
+		memset(sum, 0, (size_t)part * 8);
+		MPI_Reduce_scatter_block(buf, sum, part, MPI_UINT64_T, MPI_SUM, w);
+		CHECK_EQ(wrong(sum, part, (MPI_Count)chk_rank * part, chk_size), 0);
+	}
 #if MPI_VERSION >= 4
-	if (all) {
+	if (all && wanted("allreduce_c")) {
 		unsigned char *most = memset(sum, 0, (size_t)n);
+		long long bad = 0;
 
 		memset(buf, chk_rank + 1, PERIOD);
-		MPI_Allreduce_c(buf, most, n, MPI_UNSIGNED_CHAR, MPI_MAX, MPI_COMM_WORLD);
+		MPI_Allreduce_c(buf, most, n, MPI_UNSIGNED_CHAR, MPI_MAX, w);
 		for (MPI_Count i = 0; i < n; i++)
 			bad += most[i] != chk_size;
 		CHECK_EQ(bad, 0);
 	}
 #endif
+	free(parts);
 	free(sum);
 }
 
@@ -273,13 +334,19 @@ int main(int argc, char **argv)
 	last = chk_size - 1;
 	buf = view(room);
 	out = view(room);
-	messages(0, last);
-	messages(last, 0);
-	broadcast(last);
+	names = argv + 2;
+	named = argc > 2 ? argc - 2 : 0;
+	if (wanted("messages")) {
+		messages(0, last);
+		messages(last, 0);
+	}
+	if (wanted("bcast"))
+		broadcast(last);
 	equal_blocks(out, each, last);
 	one_block(out);
 	munmap(out, room);
-	far_apart(0);
+	if (wanted("far_apart"))
+		far_apart(0);
 	if (n < 3000000000) /* needs a buffer of its own */
 		reduction();
 	munmap(buf, room);
