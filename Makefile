@@ -53,8 +53,9 @@ SANFLAGS = $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-r
 ROOMS   = $(patsubst %/,%,$(sort $(dir $(wildcard libpacx/*/*.c daemon/*/*.c))))
 INC     = -iquote libpacx $(addprefix -iquote ,$(ROOMS)) -iquote tests -iquote tests/fuzz
 CFLAGS  = -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DPX_VERSION_TEXT='"$(VERSION)"' -g $(OPT) -fPIC $(WARN) $(SANFLAGS) $(INC) -MMD -MP
-# MPICH's MPI_STATUSES_IGNORE looks like an array of length 1 to gcc.
-VFLAGS  = $(CFLAGS) $(if $(findstring clang,$(CC)),,-Wno-stringop-overflow -Wno-array-bounds)
+# MPICH's MPI_STATUSES_IGNORE looks like an array of length 1 to gcc. What MPI has deprecated is to work still: in the library and in its tests.
+OLD     = -Wno-deprecated-declarations
+VFLAGS  = $(CFLAGS) $(OLD) $(if $(findstring clang,$(CC)),,-Wno-stringop-overflow -Wno-array-bounds)
 UV      = $(shell pkg-config --libs libuv)
 YAML    = $(shell pkg-config --libs yaml-0.1)
 SSL     = $(shell pkg-config --libs libssl libcrypto)
@@ -147,7 +148,7 @@ $(B)/obj/$(1)/%.o: %.c $(B)/gen/$(1)/bind.c
 $(B)/obj/$(1)/bind.o: $(B)/gen/$(1)/bind.c
 	@mkdir -p $$(@D)
 	$$(if $$(V),,@echo "  CC($(1)) $$<")
-	$$(Q)$(mpicc) $$(VFLAGS) -Wno-deprecated-declarations -iquote $(B)/gen/$(1) -c $$< -o $$@
+	$$(Q)$(mpicc) $$(VFLAGS) -iquote $(B)/gen/$(1) -c $$< -o $$@
 
 $(B)/lib/libpacx-$(1).so: $$(call vendored,$(LIB),$(1)) $(B)/obj/$(1)/bind.o $$(call plain,$(BASE) $(WIRE))
 	@mkdir -p $$(@D)
@@ -162,7 +163,7 @@ $(B)/lib/pacx/pacxd-$(1): $$(call vendored,$(PACXD) $(ATTACH),$(1)) $$(call plai
 $(B)/$(1)/tests/%: tests/mpi/%.c $(wildcard tests/mpi/*.h)
 	@mkdir -p $$(@D)
 	$$(if $$(V),,@echo "  MPICC($(1)) $$<")
-	$$(Q)$(mpicc) $$(SANFLAGS) -std=c11 -D_GNU_SOURCE -g -O1 -Wall -o $$@ $$< -lm -pthread
+	$$(Q)$(mpicc) $$(SANFLAGS) -std=c11 -D_GNU_SOURCE -g -O1 -Wall $(OLD) -o $$@ $$< -lm -pthread
 
 $(B)/$(1)/tests/%: tests/mpi/%.f90 tests/mpi/f_body.inc tests/mpi/f_files.inc
 	@mkdir -p $$(@D)/mod/$$*

@@ -17,7 +17,7 @@
 
 #define BUFFER (1u << 20) /* so that most messages cost a copy, and no call of the system */
 
-static const char magic[8] = "PACXREC1";
+static const char magic[8] = { 'P', 'A', 'C', 'X', 'R', 'E', 'C', '1' };
 
 struct pxd_recorder {
 	FILE *file;

@@ -73,6 +73,8 @@ def client(flavor):
 class Job:
     def __init__(self, mpi, ranks=2, deadline=20, extra=None, host="127.0.0.1", first=False, link="security: none"):
         """mpi: flavor of each site; ranks: application ranks of each; link: options of all links."""
+        for m in mpi:
+            client(m)  # before anything waits: a compiler may need longer than the deadline of the start
         self.link = link
         self.mpi, self.ranks, self.deadline, self.host, self.first = mpi, ranks, deadline, host, first
         self.names = [f"site{i}" for i in range(len(mpi))]

@@ -3,11 +3,11 @@
 # input, exit status, signals, and with {guard} no orphans when ssh is killed. Needs root (it makes a user for the time of the test).
 set -u
 export PACX_RECORDS=no # most of what is started here is no MPI program
-BUILD=$(cd "${PACX_BUILD:-build}" && pwd) || exit 1
 . tests/daemon/lines.sh
 [ "$(id -u)" = 0 ] || { echo "needs root to run an sshd for another user"; exit 77; }
 [ -x /usr/sbin/sshd ] && command -v ssh >/dev/null || { echo "no sshd"; exit 77; }
 D=$(mktemp -d /tmp/pacx-ssh-XXXXXX)
+BUILD=$D/build
 USER_MADE=pacxt$$
 failed=0
 sshd=
@@ -36,6 +36,8 @@ free_port() { python3 "$(dirname "$0")/ports.py" 1; }
 
 useradd -p '*' -m -s /bin/sh "$USER_MADE" || { echo "cannot make a user"; exit 77; }
 chmod 755 "$D"
+# A copy, as this tree may be where root alone may look, below /root.
+mkdir "$BUILD" && cp -R "${PACX_BUILD:-build}/bin" "${PACX_BUILD:-build}/lib" "$BUILD" && chmod -R a+rX "$BUILD" || exit 1
 ssh-keygen -q -t ed25519 -N '' -f "$D/host" && ssh-keygen -q -t ed25519 -N '' -f "$D/key" || exit 1
 mkdir "$D/user" && cp "$D/key" "$D/user/key" && cp "$D/key.pub" "$D/authorized" && chmod 644 "$D/authorized"
 PORT=$(free_port)
