@@ -27,13 +27,15 @@ SEPARATE = {"abort", "fatal", "files_local", "programs", "rma_busy", "spawn", "s
 # What PACX says, and what a vendor says of requests that are left at the end. (MPICH 4.0 also says that it has leaked objects of yaksa, its
 # datatypes: it forgets them when a receive is cancelled, natively, too.)
 OURS = re.compile(r"^(?:pacx(?:run|d|ctl|rank|label)?(?:\[|:).*|.*freeing inactive.*)$", re.M)
-EXPECTED = re.compile(": waiting for | stores data unlike site ")  # a slow machine keeps a site waiting; what tests/unlike is about
+EXPECTED = re.compile(": waiting for | stores data unlike site |are lossy from now on")  # a slow machine keeps a site waiting; what tests/unlike is
+# about; a bound that `accuracy` asks for is used where the link is slower than the processor, as on a busy machine
 SAYS = {"refused", "spawn"}  # in which each call is one that PACX refuses with a word
 # What a version of an MPI cannot do by itself (VENDORS.md): where it is the only site, and where it is one of them.
 BROKEN = {("openmpi-4.1.4", "rma_cas"): "Open MPI 4.1.4 crashes in MPI_Compare_and_swap over shared memory",
           ("mpich-4.0.2", "persist_coll"): "MPICH 4.0.2's own persistent gather and scatter move wrong data, and it crashes with 4 ranks",
           ("mpich-4.0.2", "files_rep"): "MPICH 4.0.2 moves wrong data between files in external32 and buffers with gaps",
           ("mpich-4.0.2", "inter_ibcast"): "MPICH 4.0.2 reads beyond the remote group in MPI_Ibcast on intercommunicators"}
+BROKEN.update({("mpich-4.2.1", n): BROKEN["mpich-4.0.2", n].replace("4.0.2", "4.2.1") for n in ("persist_coll", "files_rep", "inter_ibcast")})
 BROKEN_SITE = {("mpich-4.2.1", "datatypes"): "MPICH 4.2.1 divides by zero in MPI_Sendrecv of an empty datatype",
                ("mpich-5.0.2", "datatypes"): "MPICH 5.0.2 divides by zero in MPI_Sendrecv of an empty datatype",
                ("mpich-5.0.2", "nullcomm"): "MPICH 5.0.2 takes MPI_COMM_NULL in MPI_Sendrecv, and its error handlers get another communicator",
