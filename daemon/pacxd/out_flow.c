@@ -160,6 +160,7 @@ void pxd_out_flow_fini(struct pxd_out_flow *o)
 static void long_free(struct pxd_out_flow *o, struct out_long *m)
 {
 	px_map_del(o->longs, key_of(m->f.src, m->f.msg));
+	pxd_notes_gone(&o->notes, m->f.src, m->f.msg);
 	o->nlongs--;
 	free(m);
 }

@@ -26,6 +26,7 @@ struct ask {
 	struct px_list l;
 	MPI_Request req;
 	int rank;
+	bool over; /* its message has left meanwhile */
 	uint64_t key;
 	uint8_t bytes[PX_FRAME_SIZE];
 };
@@ -39,10 +40,12 @@ int pxd_notes_init(struct pxd_notes *o, struct pxd *d)
 	px_list_init(&o->notes);
 	px_list_init(&o->asks);
 	o->asked = px_map_new();
+	o->gone = px_map_new();
+	o->gone_key = calloc(PXD_NOTES_GONE, sizeof *o->gone_key);
 	o->nasks = calloc(n + 1, sizeof *o->nasks);
 	o->fin = calloc(n + 1, sizeof *o->fin);
 	o->told = calloc((size_t)d->node.hosts->nsites, sizeof *o->told);
-	return o->asked && o->nasks && o->fin && o->told ? PX_OK : PX_ENOMEM;
+	return o->asked && o->gone && o->gone_key && o->nasks && o->fin && o->told ? PX_OK : PX_ENOMEM;
 }
 
 void pxd_notes_fini(struct pxd_notes *o)
@@ -54,6 +57,8 @@ void pxd_notes_fini(struct pxd_notes *o)
 	while (o->d && (l = px_list_pop(&o->asks)))
 		free(px_list_entry(l, struct ask, l));
 	px_map_free(o->asked);
+	px_map_free(o->gone);
+	free(o->gone_key);
 	free(o->nasks);
 	free(o->fin);
 	free(o->told);
@@ -98,19 +103,41 @@ static bool notes_poll(struct pxd_notes *o)
 static void ask_end(struct pxd_notes *o, struct ask *a)
 {
 	px_map_del(o->asked, a->key);
-	o->nasks[a->rank]--;
+	if (!a->over)
+		o->nasks[a->rank]--;
 	free(a);
+}
+
+static uint64_t key_of(uint32_t src, uint32_t msg)
+{
+	return (uint64_t)src << 32 | msg;
+}
+
+void pxd_notes_gone(struct pxd_notes *o, uint32_t src, uint32_t msg)
+{
+	uint64_t *place = &o->gone_key[o->ngone % PXD_NOTES_GONE];
+	struct ask *a = px_map_get(o->asked, key_of(src, msg));
+
+	if (a && !a->over) { /* the rank has begun it by itself */
+		a->over = true;
+		o->nasks[a->rank]--;
+	}
+	if (o->ngone++ >= PXD_NOTES_GONE)
+		px_map_del(o->gone, *place);
+	*place = key_of(src, msg);
+	if (px_map_put(o->gone, *place, o) < 0)
+		pxd_fail(&o->d->node, PXD_EXIT_INTERNAL, "out of memory for the number of a message");
 }
 
 bool pxd_notes_ask(struct pxd_notes *o, const struct px_frame *f, int rank)
 {
-	uint64_t key = (uint64_t)f->src << 32 | f->msg;
+	uint64_t key = key_of(f->src, f->msg);
 	struct px_frame g = {
 		.version = PX_PROTOCOL_VERSION, .type = PX_F_PULL, .src = f->src, .dst = f->dst, .msg = f->msg
 	};
 	struct ask *a;
 
-	if (o->fin[rank] || px_map_get(o->asked, key))
+	if (o->fin[rank] || px_map_get(o->gone, key) || px_map_get(o->asked, key))
 		return true;
 	if (o->nasks[rank] >= o->most)
 		return false;
@@ -121,6 +148,7 @@ bool pxd_notes_ask(struct pxd_notes *o, const struct px_frame *f, int rank)
 		return true;
 	}
 	a->rank = rank;
+	a->over = false;
 	a->key = key;
 	o->nasks[rank]++;
 	px_frame_put(&g, a->bytes);

@@ -20,9 +20,9 @@ SECONDS = 40  # until a test gives up
 
 class Storm:
     def __init__(self, mpi=("openmpi", "openmpi"), ranks=1, link="", links=(), seed=1, largest=2000000, env=None, record=0,
-                 plans=None, program="storm", sites="", gateways=1):
+                 plans=None, program="storm", arguments=None, sites="", gateways=1):
         """mpi: of each site; link: options of all links; links: more lines of the hostfile's links; record: see Proxy;
-        plans: a plan for the Proxy of each site; program: of tests/mpi, with the arguments of storm; sites: more keys of each site;
+        plans: a plan for the Proxy of each site; program: of tests/mpi, with the arguments of storm or others; sites: more keys of each site;
         gateways: of each site, each with a Proxy."""
         self.dir = tempfile.TemporaryDirectory(prefix="pacx-storm-")
         self.mark = "PACXTEST_" + uuid.uuid4().hex
@@ -37,7 +37,7 @@ class Storm:
         with open(hosts, "w") as f:
             f.write("\n".join(["sites:", *lines, "links:", f"  - {{default: , {link}}}", *links]) + "\n")
         self.p = subprocess.Popen([BUILD + "/bin/pacxrun", "-f", hosts, "--stats", self.dir.name + "/stats", "--",
-                                   BUILD + "/{mpi}/tests/" + program, self.stop, str(seed), str(largest)],
+                                   BUILD + "/{mpi}/tests/" + program, *(arguments or [self.stop, str(seed), str(largest)])],
                                   env=dict(os.environ, **{self.mark: "1"}, **(env or {})), stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
 
