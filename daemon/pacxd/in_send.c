@@ -144,11 +144,6 @@ int pxd_envelope_send(struct pxd_sends *s, struct pxd_envelope *e, const struct 
 
 /* Long messages. */
 
-static uint64_t key_of(uint32_t src, uint32_t msg)
-{
-	return (uint64_t)src << 32 | msg;
-}
-
 static struct pxd_in_long *long_new(
 	struct pxd_sends *s, const struct px_frame *f, struct pxd_in_path *p, int rank)
 {
@@ -161,7 +156,7 @@ static struct pxd_in_long *long_new(
 	px_list_init(&m->here);
 	px_list_init(&m->sent);
 	m->path = p;
-	m->key = key_of(f->src, f->msg);
+	m->key = px_frame_key(f->src, f->msg);
 	m->total = f->total;
 	m->seg = f->seg;
 	m->nsegs = (f->total + f->seg - 1) / f->seg;
@@ -296,7 +291,7 @@ static enum pxd_credit_kind credit_of(const struct px_frame *f)
 int pxd_sends_seg(struct pxd_sends *s, struct pxd_in_path *path, const struct px_frame *f,
 	struct pxd_seg *seg, int rank)
 {
-	struct pxd_in_long *m = px_map_get(s->longs, key_of(f->src, f->msg));
+	struct pxd_in_long *m = px_map_get(s->longs, px_frame_key(f->src, f->msg));
 	struct part *p;
 	struct px_list *at;
 
@@ -349,7 +344,7 @@ int pxd_sends_seg(struct pxd_sends *s, struct pxd_in_path *path, const struct px
 /* The announcement f of a middling message is about to be handed to its rank: if its payload is here, it is sent, too. */
 static int promise(struct pxd_sends *s, struct px_frame *f, int rank)
 {
-	struct pxd_in_long *m = px_map_get(s->longs, key_of(f->src, f->msg));
+	struct pxd_in_long *m = px_map_get(s->longs, px_frame_key(f->src, f->msg));
 	struct pxd_rank *r = &s->rank[rank];
 	int slot = 0;
 
@@ -381,7 +376,7 @@ int pxd_sends_msg(struct pxd_sends *s, struct pxd_envelope *e, struct px_frame *
 
 int pxd_sends_pull(struct pxd_sends *s, const struct px_frame *f, int rank)
 {
-	struct pxd_in_long *m = px_map_get(s->longs, key_of(f->src, f->msg));
+	struct pxd_in_long *m = px_map_get(s->longs, px_frame_key(f->src, f->msg));
 	struct pxd_in_path *path;
 
 	if (!m) {

@@ -52,11 +52,6 @@ static struct out_long *long_of(struct px_list *l)
 	return px_list_entry(l, struct out_long, l);
 }
 
-static uint64_t key_of(uint32_t src, uint32_t msg)
-{
-	return (uint64_t)src << 32 | msg;
-}
-
 /* A rank is told when envelopes of a pair that weigh so much have left: half of its window. */
 static uint32_t tell_after(const struct pxd_out_flow *o)
 {
@@ -159,7 +154,7 @@ void pxd_out_flow_fini(struct pxd_out_flow *o)
 
 static void long_free(struct pxd_out_flow *o, struct out_long *m)
 {
-	px_map_del(o->longs, key_of(m->f.src, m->f.msg));
+	px_map_del(o->longs, px_frame_key(m->f.src, m->f.msg));
 	pxd_notes_gone(&o->notes, m->f.src, m->f.msg);
 	o->nlongs--;
 	free(m);
@@ -348,7 +343,7 @@ static struct out_long *long_new(struct pxd_out_flow *o, const struct px_frame *
 {
 	struct out_long *m = calloc(1, sizeof *m);
 
-	if (!m || px_map_put(o->longs, key_of(f->src, f->msg), m) < 0) {
+	if (!m || px_map_put(o->longs, px_frame_key(f->src, f->msg), m) < 0) {
 		free(m);
 		return NULL;
 	}
@@ -372,7 +367,7 @@ int pxd_out_flow_long(struct pxd_out_flow *o, const struct px_frame *f, int from
 
 bool pxd_out_flow_pull(struct pxd_out_flow *o, const struct pxd_path *l, const struct px_frame *f)
 {
-	uint64_t key = key_of(f->src, f->msg);
+	uint64_t key = px_frame_key(f->src, f->msg);
 	struct out_long *m = px_map_get(o->longs, key);
 	int rank = (int)f->src - o->base;
 

@@ -108,15 +108,10 @@ static void ask_end(struct pxd_notes *o, struct ask *a)
 	free(a);
 }
 
-static uint64_t key_of(uint32_t src, uint32_t msg)
-{
-	return (uint64_t)src << 32 | msg;
-}
-
 void pxd_notes_gone(struct pxd_notes *o, uint32_t src, uint32_t msg)
 {
 	uint64_t *place = &o->gone_key[o->ngone % PXD_NOTES_GONE];
-	struct ask *a = px_map_get(o->asked, key_of(src, msg));
+	struct ask *a = px_map_get(o->asked, px_frame_key(src, msg));
 
 	if (a && !a->over) { /* the rank has begun it by itself */
 		a->over = true;
@@ -124,14 +119,14 @@ void pxd_notes_gone(struct pxd_notes *o, uint32_t src, uint32_t msg)
 	}
 	if (o->ngone++ >= PXD_NOTES_GONE)
 		px_map_del(o->gone, *place);
-	*place = key_of(src, msg);
+	*place = px_frame_key(src, msg);
 	if (px_map_put(o->gone, *place, o) < 0)
 		pxd_fail(&o->d->node, PXD_EXIT_INTERNAL, "out of memory for the number of a message");
 }
 
 bool pxd_notes_ask(struct pxd_notes *o, const struct px_frame *f, int rank)
 {
-	uint64_t key = key_of(f->src, f->msg);
+	uint64_t key = px_frame_key(f->src, f->msg);
 	struct px_frame g = {
 		.version = PX_PROTOCOL_VERSION, .type = PX_F_PULL, .src = f->src, .dst = f->dst, .msg = f->msg
 	};

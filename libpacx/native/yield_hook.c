@@ -44,10 +44,10 @@ void px_poll_done(bool found, bool waits)
 
 	/* Not one atomic step: a count lost between threads does no harm. */
 	atomic_store_explicit(&px_idle_polls, found ? 0 : idle() + 1, memory_order_relaxed);
-	if (idle() < EMPTY || !w.policy) {
-		px_wait_init(&w);
+	if (idle() < EMPTY)
 		return;
-	}
+	if (idle() == EMPTY || !w.policy)
+		px_wait_init(&w); /* a wait begins here, that of this thread at the latest */
 	if (w.policy->spin_ns != 0)
 		return; /* cores enough: a policy that never spins is the one for more processes than cores */
 	if (waits)

@@ -115,6 +115,12 @@ static inline int px_frame_same(const uint8_t *frame)
  * reader have a sequence number. 0 or PX_EPROTO. */
 int px_frame_check_link(const struct px_frame *f, int reverse);
 
+/* px_frame_key: message msg of rank src in a table. */
+static inline uint64_t px_frame_key(uint32_t src, uint32_t msg)
+{
+	return (uint64_t)src << 32 | msg;
+}
+
 /* px_seg_charge: what a segment of len bytes counts against credit and buffers: the room it takes, a power of two. */
 static inline uint32_t px_seg_charge(uint32_t len)
 {

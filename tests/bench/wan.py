@@ -16,12 +16,15 @@ and the flat jobs are left out. The row nop is the noise of the method on this m
 import argparse
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.dont_write_bytecode = True
+sys.path.insert(0, f"{ROOT}/tests/daemon")
+from ports import free_ports  # noqa: E402
+
 LATENCY, RATE = 10.0, 1e6 * 1448 / 1500 / 1e3   # ms, bytes/ms without the headers of TCP and IP
 K64 = 65536
 SHORT = [("nop", 0), ("barrier", 0), ("bcast", 1), ("bcast", K64), ("allgather", 1), ("allgather_tot", K64), ("allgather", K64),
@@ -123,12 +126,7 @@ class Setting:
 
     def hostfile(self, mpis):
         """Sites on this machine with as many gateways as ranks."""
-        held = [socket.socket() for _ in range(self.sites * self.ranks)]
-        for s in held:
-            s.bind(("127.0.0.1", 0))
-        ports = [s.getsockname()[1] for s in held]
-        for s in held:
-            s.close()
+        ports = free_ports(self.sites * self.ranks)
         path = os.path.join(self.args.tmp, "hosts.yml")
         with open(path, "w") as f:
             f.write("job: wan\nsites:\n")

@@ -157,7 +157,7 @@ static double x[65536], sum[65536], large[1 << 17], other[1 << 17];
 int main(int argc, char **argv)
 {
 	MPI_Comm copy;
-	double begin, now;
+	double begin;
 	int r, bad = 0, on = 1;
 
 	MPI_Init(&argc, &argv);

@@ -15,10 +15,10 @@ UNSHARE = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-r", "-m"]
 
 
 def hostfile(left, right, bind=""):
-    path = TMP.name + "/hosts.yml"
+    path, ports = TMP.name + "/hosts.yml", free_ports(2)
     with open(path, "w") as f:
-        f.write(f"sites:\n  - {{name: left, host: '{left}', port: {free_ports()[0]}, ranks: 1, mpi: {flavors()[0]}{bind}}}\n"
-                f"  - {{name: right, host: '{right}', port: {free_ports()[0]}, ranks: 1, mpi: {flavors()[0]}}}\n")
+        f.write(f"sites:\n  - {{name: left, host: '{left}', port: {ports[0]}, ranks: 1, mpi: {flavors()[0]}{bind}}}\n"
+                f"  - {{name: right, host: '{right}', port: {ports[1]}, ranks: 1, mpi: {flavors()[0]}}}\n")
     return path
 
 

@@ -32,7 +32,6 @@ check() { # NAME GOT EXPECTED
 		failed=1
 	fi
 }
-free_port() { python3 "$(dirname "$0")/ports.py" 1; }
 
 useradd -p '*' -m -s /bin/sh "$USER_MADE" || { echo "cannot make a user"; exit 77; }
 chmod 755 "$D"
@@ -40,7 +39,9 @@ chmod 755 "$D"
 mkdir "$BUILD" && cp -R "${PACX_BUILD:-build}/bin" "${PACX_BUILD:-build}/lib" "$BUILD" && chmod -R a+rX "$BUILD" || exit 1
 ssh-keygen -q -t ed25519 -N '' -f "$D/host" && ssh-keygen -q -t ed25519 -N '' -f "$D/key" || exit 1
 mkdir "$D/user" && cp "$D/key" "$D/user/key" && cp "$D/key.pub" "$D/authorized" && chmod 644 "$D/authorized"
-PORT=$(free_port)
+read -r PORT P1 P2 <<END
+$(python3 "$(dirname "$0")/ports.py" 3)
+END
 mkdir -p /run/sshd
 cat >"$D/sshd_config" <<END
 Port $PORT
@@ -67,7 +68,6 @@ for i in $(seq 100); do
 	ssh -F "$D/ssh_config" 127.0.0.1 true 2>/dev/null && break
 	sleep 0.1
 done
-P1=$(free_port) P2=$(free_port)
 cat >"$D/show" <<'END'
 #!/bin/sh
 echo "$PACX_SITE $PACX_BASE $PACX_FORM $(id -un) ${LD_PRELOAD##*/} $(printf '%s' "$PACX_PLAN" | cut -c1-9)"
