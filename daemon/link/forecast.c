@@ -15,7 +15,8 @@
 #include "residual.h"
 #include "weigh.h"
 
-#define SLOTS  512 /* flows remembered: a power of two */
+#define SLOTS  512 /* flows remembered */
+#define WAYS   4   /* of these, where one of them can be */
 #define BLOCKS 4   /* looked at, of a segment */
 #define BLOCK  286 /* numbers of each */
 #define WARM                                                                                                 \
@@ -32,7 +33,7 @@
 #define LESSONS    1024  /* numbers that learning is tried on; the first part of them does not count */
 #define ROWS       512   /* the longest row looked for */
 #define MOVED      4096  /* numbers that are looked at for it */
-#define KEEP       134   /* of 256: a block of numbers counts about half after the next one */
+#define KEEP       60    /* of 256: a block of numbers counts about a quarter after the next one */
 
 static const uint8_t strides[] = { 1, 2, 3, 4, 6 };
 
@@ -48,7 +49,7 @@ struct choice {
 };
 
 struct slot {
-	uint64_t flow;
+	uint64_t flow, used; /* used: when, 0 = never */
 	unsigned wait, wait_next;
 	uint32_t row;                                                     /* of what is learnt best */
 	struct choice best[PXD_PREDICT_REFS + 1][PXD_PREDICT_SPACED + 1]; /* by what is at hand */
@@ -56,7 +57,7 @@ struct slot {
 
 struct pxd_forecast {
 	struct slot slot[SLOTS];
-	uint64_t looks;
+	uint64_t looks, now;
 	uint8_t out[SAMPLE], packed[SAMPLE];
 	double moved[MOVED];
 };
@@ -78,13 +79,22 @@ uint64_t pxd_forecast_looks(const struct pxd_forecast *f)
 
 static struct slot *slot_of(struct pxd_forecast *f, uint64_t flow)
 {
-	struct slot *t = &f->slot[(flow ^ flow >> 32) % SLOTS];
+	struct slot *set = &f->slot[(flow ^ flow >> 32) % (SLOTS / WAYS) * WAYS], *t = set;
 
-	if (t->flow != flow || t->wait_next == 0) {
+	for (int i = 0; i < WAYS; i++) {
+		if (set[i].used > 0 && set[i].flow == flow) {
+			t = &set[i];
+			break;
+		}
+		if (set[i].used < t->used)
+			t = &set[i];
+	}
+	if (t->used == 0 || t->flow != flow) {
 		memset(t, 0, sizeof *t);
 		t->flow = flow;
 		t->wait_next = 1;
 	}
+	t->used = ++f->now;
 	return t;
 }
 
@@ -321,7 +331,7 @@ static struct pxd_outlook outlook_of(
 	unsigned word = pxd_predict_word(s->elem);
 
 	refs_at(s, p, at, ref);
-	if (p->how && pxd_foresee(p, word, s->in + at, ref, len, f->out) < 0)
+	if (p->how && pxd_foresee(p, word, NULL, s->in + at, ref, len, f->out) < 0)
 		return o;
 	m = learnt ? 0
 		   : pxd_codec_pack(c, PXD_CODEC_ZSTD | PXD_CODEC_SHUFFLE, 1, s->elem,
@@ -410,7 +420,7 @@ static double left_at_first(struct pxd_forecast *f, const struct pxd_scene *s, c
 	const uint8_t *ref[PXD_PREDICT_REFS];
 
 	refs_at(s, p, 0, ref);
-	if (pxd_foresee(p, word, s->in, ref, count * word, f->out) < 0)
+	if (pxd_foresee(p, word, NULL, s->in, ref, count * word, f->out) < 0)
 		return HUGE_VAL;
 	return (double)pxd_predict_bits(word, f->out, count * word, from) /
 	       (8.0 * (double)(word * (count - from)));
@@ -429,7 +439,7 @@ static void race_learnt(struct race *r, uint8_t stride, struct slot *t, bool bef
 	double least;
 
 	p.nrefs = (s->nrefs - first_of(s, period) + period - 1) / period;
-	p.nrefs = p.nrefs < PXD_PREDICT_SPACED ? p.nrefs : PXD_PREDICT_SPACED;
+	p.nrefs = p.nrefs < PXD_PREDICT_LESSON ? p.nrefs : PXD_PREDICT_LESSON;
 	if (s->slow <= 0 || !(r->base & PXD_PREDICT_FLOAT) || p.nrefs < 2 || stride == 0)
 		return;
 	rows[1] = row_of(r->f, s, s->ref[first_of(s, period)]);
@@ -476,12 +486,26 @@ static void look(struct pxd_forecast *f, struct pxd_codec *c, const struct pxd_s
 	t->wait_next = t->wait_next < WAIT_MAX ? 2 * t->wait_next : WAIT_MAX;
 }
 
+/* A flow that has one reference more than before, and learnt from those: it goes on with all, without a look. */
+static void learn_on(const struct slot *t, const struct pxd_scene *s, struct choice *best)
+{
+	const struct choice *before = s->nrefs > 2 ? &t->best[s->nrefs - 1][0] : best;
+
+	if (!before->known || (before->kind.how & PXD_PREDICT_LEARNT) != PXD_PREDICT_LEARNT ||
+		before->kind.period > 1)
+		return;
+	*best = *before;
+	best->kind.nrefs = (uint8_t)(s->nrefs < PXD_PREDICT_LESSON ? s->nrefs : PXD_PREDICT_LESSON);
+}
+
 bool pxd_forecast_choose(struct pxd_forecast *f, struct pxd_codec *c, const struct pxd_scene *s,
 	struct pxd_predictor *p, struct pxd_outlook *o)
 {
 	struct slot *t = slot_of(f, s->flow);
 	struct choice *best = choice_of(t, s);
 
+	if (!best->known && s->back == 1)
+		learn_on(t, s, best);
 	*p = predictor_of(t, &best->kind);
 	if (t->wait > 0 && best->known && at_hand(s, p)) {
 		t->wait--;

@@ -156,6 +156,15 @@ static struct pxd_kept *kept_of(struct px_list *l)
 	return px_list_entry(l, struct pxd_kept, older);
 }
 
+struct pxd_kept *pxd_kept_before(const struct pxd_kept *k, int n)
+{
+	const struct px_list *l = &k->older;
+
+	for (; k->flow && n > 0 && l != &k->flow->kept; n--)
+		l = l->next;
+	return k->flow && l != &k->flow->kept ? px_list_entry(l, struct pxd_kept, older) : NULL;
+}
+
 static void forget(struct pxd_history *h, struct pxd_kept *k)
 {
 	h->bytes -= k->charge;

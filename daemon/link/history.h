@@ -28,6 +28,8 @@ struct pxd_kept {
 	struct pxd_seg *seg;    /* the plain bytes; NULL: they are still being decoded */
 	bool bad;               /* they never will be */
 	struct px_list waiting; /* of who needs them (pack.c) */
+	struct pxd_study
+		*study; /* of study.c, which holds this as long: the lesson of who refers to this first */
 };
 
 struct pxd_history {
@@ -63,6 +65,8 @@ int pxd_history_refs(const struct pxd_history *h, const struct px_frame *f, uint
 /* pxd_history_knows: has anything like f's segment been kept? */
 bool pxd_history_knows(const struct pxd_history *h, const struct px_frame *f);
 
+/* pxd_kept_before: the segment of its flow that came `n` before k; NULL: it has been forgotten, or k has. */
+struct pxd_kept *pxd_kept_before(const struct pxd_kept *k, int n);
 struct pxd_kept *pxd_kept_hold(struct pxd_kept *k);
 void pxd_kept_put(struct pxd_kept *k); /* NULL is fine */
 

@@ -11,7 +11,9 @@
 #include "err.h"
 #include "frame_check.h"
 #include "link_rate.h"
+#include "pack.h"
 #include "quiet.h"
+#include "residual.h"
 #include "stream_life.h"
 #include "wait.h"
 
@@ -241,18 +243,17 @@ int pxd_path_put_seg(struct pxd_path *l, const struct px_frame *f, struct pxd_se
 	return pxd_outq_put_seg(&s->q, s->seq, head, seg);
 }
 
-int pxd_path_put_kept(
-	struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, struct pxd_seg *plain, int stream)
+int pxd_path_put_kept(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg,
+	struct pxd_seg *plain, int stream, struct pxd_kept **kept)
 {
 	struct pxd_stream *s = stream < 0 ? shortest(l) : l->stream[stream];
 	struct px_frame g = *f;
 	uint8_t head[PX_FRAME_SIZE];
-	struct pxd_kept *k;
 	int rc;
 
 	header_make(s, f, seg->data, head);
 	g.seq = s->seq;
-	rc = pxd_history_keep(&s->history, &g, plain, &k);
+	rc = pxd_history_keep(&s->history, &g, plain, kept);
 	if (rc == 0)
 		return pxd_outq_put_seg(&s->q, s->seq, head, seg);
 	pxd_seg_put(seg);
@@ -360,12 +361,16 @@ void pxd_path_close(struct pxd_path *l)
 		l->stream[i]->life.state = PXD_LINK_CLOSED;
 		pxd_dial_close(&l->stream[i]->dial);
 	}
-	if (l->tick.data)
+	if (l->tick.data) {
 		uv_close((uv_handle_t *)&l->tick, NULL);
+		pxd_pack_close(l);
+	}
+	pxd_studies_close(&l->studies);
 }
 
 void pxd_path_free(struct pxd_path *l)
 {
+	pxd_studies_fini(&l->studies);
 	for (int i = 0; i < l->nstreams; i++) {
 		pxd_outq_fini(&l->stream[i]->q);
 		pxd_history_fini(&l->stream[i]->history);
@@ -538,6 +543,8 @@ static void on_tick(uv_timer_t *t)
 	struct pxd_path *l = t->data;
 
 	pxd_rate_tick(l, px_now_ns(), stream_add);
+	if (!l->closed)
+		pxd_pack_go(l);
 	for (int i = 0; i < l->nstreams && !l->d->failed; i++)
 		stream_tick(l->stream[i]);
 }
@@ -552,7 +559,8 @@ int pxd_path_open(struct pxd_path *l, struct pxd_node *d, int peer, int gateway,
 	l->opts = pxd_hosts_link(d->hosts, d->self, peer);
 	l->retain = retain;
 	l->best_use = 1;
-	px_list_init(&l->learning);
+	pxd_studies_init(
+		&l->studies, &d->loop, &d->events, &l->count.codec[pxd_codec_slot(PXD_CODEC_RESIDUAL)].ns);
 	if (getrandom(&l->session, sizeof l->session, 0) != sizeof l->session)
 		l->session = px_now_ns();
 	l->session |= 1; /* 0 means none */
@@ -563,7 +571,7 @@ int pxd_path_open(struct pxd_path *l, struct pxd_node *d, int peer, int gateway,
 	l->use = l->opts->streams > 0 ? l->opts->streams : 1;
 	while (rc == 0 && l->nstreams < l->use)
 		rc = stream_add(l);
-	if (rc == 0 && uv_timer_init(&d->loop, &l->tick) < 0)
+	if (rc == 0 && (uv_timer_init(&d->loop, &l->tick) < 0 || pxd_pack_open(l) < 0))
 		rc = PX_ENOMEM;
 	if (rc < 0) {
 		pxd_fail(d, rc == PX_EINVAL ? PXD_EXIT_CONFIG : PXD_EXIT_INTERNAL,

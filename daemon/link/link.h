@@ -12,6 +12,7 @@
 #include "auto_codec.h"
 #include "conn_dial.h"
 #include "forecast.h"
+#include "study.h"
 #include "frame.h"
 #include "history.h"
 #include "link_seg.h"
@@ -125,12 +126,14 @@ struct pxd_path {
 	struct pxd_auto *choose;
 	struct pxd_forecast *forecast; /* NULL: nothing is predicted on this path */
 	unsigned packing;              /* segments with a worker, or waiting for one */
-	bool learns;                   /* one of them learns (learn.h) */
-	struct px_list learning;       /* of pack.c: those that will, after it */
-	size_t packing_bytes;          /* of memory that they hold */
-	size_t packing_len;            /* bytes that will be left of them, or so */
-	int64_t packing_ns;            /* that the workers need for them, or so */
-	int64_t learning_ns;           /* those that learn, one after the other */
+	struct pxd_studies studies;
+	size_t packing_bytes; /* of memory that they hold */
+	size_t packing_len;   /* bytes that will be left of them, or so */
+	int64_t packing_ns;   /* that the workers need for them, or so */
+	struct px_list late;  /* of pack.c: those that wait for the wire, which is busy */
+	uv_timer_t late_timer;
+	bool spared; /* some have waited since the last tick: the wire is not full, though it might be */
+	uint64_t wire_until; /* px_now_ns when the wire has sent what it was given, rather early than late */
 	/* Rate of a full link, and the number of streams. */
 	double rate;    /* bytes/s, 0 = not known */
 	bool rate_told; /* by a rank, not measured yet */
@@ -152,9 +155,9 @@ int pxd_path_put(struct pxd_path *l, const struct px_frame *f, const uint8_t *bo
  * stream 0, in front of its announcement. */
 int pxd_path_put_seg(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, bool ahead);
 /* pxd_path_put_kept: the same for one that both ends remember (KEEP): plain is what seg decodes to, perhaps seg itself, and stays the
- * caller's. stream: which one, -1 = any. */
-int pxd_path_put_kept(
-	struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, struct pxd_seg *plain, int stream);
+ * caller's. stream: which one, -1 = any. *kept: what is remembered, borrowed; NULL: it is too long for that. */
+int pxd_path_put_kept(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg,
+	struct pxd_seg *plain, int stream, struct pxd_kept **kept);
 void pxd_path_flush(struct pxd_path *l);
 /* pxd_path_room: may new segments be fetched for this link? pxd_path_room_msg: may envelopes? */
 bool pxd_path_room(const struct pxd_path *l);

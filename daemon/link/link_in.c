@@ -17,6 +17,7 @@
 #include "frame_check.h"
 #include "link_back.h"
 #include "quiet.h"
+#include "residual.h"
 #include "seg_in.h"
 #include "stream_life.h"
 #include "wait.h"
@@ -479,6 +480,8 @@ int pxd_in_path_open(
 	memcpy(p->window, window, sizeof p->window);
 	p->credit.begin = pxd_credit_begin;
 	p->credit.owner = p;
+	pxd_studies_init(
+		&p->studies, &d->loop, &d->events, &p->count.codec[pxd_codec_slot(PXD_CODEC_RESIDUAL)].ns);
 	if (pxd_pages_init(&p->credit, sizeof(struct pxd_credit), (uint32_t)d->hosts->sites[d->self].ranks) <
 			0 ||
 		uv_timer_init(&d->loop, &p->tick) < 0 || uv_timer_init(&d->loop, &p->ack) < 0)
@@ -510,10 +513,12 @@ void pxd_in_path_close(struct pxd_in_path *p)
 		uv_close((uv_handle_t *)&p->tick, NULL);
 		uv_close((uv_handle_t *)&p->ack, NULL);
 	}
+	pxd_studies_close(&p->studies);
 }
 
 void pxd_in_path_free(struct pxd_in_path *p)
 {
+	pxd_studies_fini(&p->studies);
 	for (int i = 0; i < p->nstreams; i++) {
 		pxd_history_fini(&p->stream[i]->history);
 		free(p->stream[i]);

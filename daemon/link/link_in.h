@@ -88,6 +88,7 @@ struct pxd_in_path {
 	bool ever_up, over, closed;
 	int byes; /* that have come: 1 = we have everything, 2 = and the writer knows */
 	unsigned unpacking;
+	struct pxd_studies studies;
 	uv_timer_t tick, ack;
 	bool ack_running;
 	struct pxd_counters count;

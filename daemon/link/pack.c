@@ -1,15 +1,22 @@
-/* pack.c: see pack.h. */
+/* pack.c: see pack.h.
+ *
+ * Design. A segment that may be predicted is left alone as long as a slow wire is busy with those before it: until then its
+ * references arrive and are acknowledged, its lesson is made, and the worker threads do not take the processors from the segment that the wire
+ * waits for. How long the wire is busy is reckoned from what it has been given and a rate that is a little more than it was last, so
+ * that it never has to wait, and is seen when it becomes faster.
+ */
 #include "pack.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "err.h"
-#include "learn.h"
 #include "lossy.h"
 #include "seg_code.h"
 #include "wait.h"
+
+#define AHEAD_NS 5e6  /* before the wire is done, and a quarter of what it takes for the plain segment */
+#define HURRY    1.25 /* rates are reckoned so much higher */
 
 /* What a segment may refer to: of which stream, held. */
 struct refs {
@@ -20,7 +27,7 @@ struct refs {
 
 struct job {
 	uv_work_t work;
-	struct px_list turn; /* in l->learning, behind one that is under way */
+	struct px_list turn; /* in l->late */
 	struct pxd_path *l;
 	struct px_frame f;
 	struct pxd_seg *in, *out;
@@ -28,9 +35,11 @@ struct job {
 	struct pxd_predictor pred; /* if ch.predicted */
 	struct px_hint hint;       /* bound not 0: lossy within it (lossy.h), instead of ch */
 	struct refs refs;
+	struct pxd_student student;  /* if it learns */
 	struct pxd_scene scene;      /* if it was looked at */
 	int which[PXD_PREDICT_REFS]; /* of the references are those of pred */
 	size_t n;                    /* encoded length, 0 = did not shrink */
+	uint64_t began;              /* px_now_ns, 0 = not yet */
 	uint64_t ns;                 /* of processor time */
 	uint64_t passed; /* ns that passed meanwhile: more, where others want the processors, too */
 };
@@ -52,15 +61,6 @@ static struct tools *mine(void)
 	return t.codec && t.scratch ? &t : NULL;
 }
 
-/* Of CLOCK_THREAD_CPUTIME_ID or CLOCK_MONOTONIC. */
-static uint64_t ns_of(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static void bytes_of(struct pxd_kept *const *ref, const uint8_t **bytes)
 {
 	for (int i = 0; i < PXD_PREDICT_REFS; i++)
@@ -73,9 +73,11 @@ static void on_work(uv_work_t *w)
 {
 	struct job *j = w->data;
 	const uint8_t *ref[PXD_PREDICT_REFS];
-	uint64_t t = ns_of(CLOCK_THREAD_CPUTIME_ID), began = ns_of(CLOCK_MONOTONIC);
+	uint64_t t = px_cpu_ns();
 	struct tools *m = mine();
 
+	if (j->began == 0)
+		j->began = px_now_ns();
 	for (int i = 0; j->ch.predicted && i < j->pred.nrefs; i++)
 		ref[i] = j->scene.ref[j->which[i]];
 	if (j->hint.bound != 0)
@@ -89,10 +91,10 @@ static void on_work(uv_work_t *w)
 	}
 	if (m && j->hint.bound == 0)
 		j->n = pxd_seg_encode(m->codec, j->ch.codec, j->ch.level, j->f.elem,
-			j->ch.predicted ? &j->pred : NULL, ref, j->in->data, j->in->len, m->scratch,
-			j->out->data, j->in->len - 1);
-	j->ns = ns_of(CLOCK_THREAD_CPUTIME_ID) - t;
-	j->passed = ns_of(CLOCK_MONOTONIC) - began;
+			j->ch.predicted ? &j->pred : NULL, j->student.lesson, ref, j->in->data, j->in->len,
+			m->scratch, j->out->data, j->in->len - 1);
+	j->ns = px_cpu_ns() - t;
+	j->passed = px_now_ns() - j->began;
 }
 
 static void refs_put(struct refs *r)
@@ -141,7 +143,7 @@ static void count(struct pxd_path *l, const struct job *j, size_t out)
 	}
 }
 
-/* Learning is slow, though faster than the wires it is for: one segment at a time, so that the first one leaves early. */
+/* A lesson is needed first (study.h), which has been made, or takes its time, too. */
 static bool learns(const struct job *j)
 {
 	return j->hint.bound == 0 && j->ch.predicted && pxd_predict_learnt(&j->pred);
@@ -156,42 +158,67 @@ static void account(const struct job *j, int sign)
 	l->packing_bytes += (size_t)sign * j->in->cap;
 	l->packing_len += (size_t)sign * (j->ch.len ? j->ch.len : j->in->len);
 	l->packing_ns += sign * (int64_t)j->ch.ns;
-	if (learns(j))
-		l->learning_ns += sign * (int64_t)j->ch.ns;
 }
 
 static void on_packed(uv_work_t *w, int status);
+static void on_late(uv_timer_t *t);
 
-/* Begin to encode j, unless it has to wait for its turn. 0, or PX_ENOMEM: nothing was done. */
-static int encode(struct job *j)
+static void encode(struct job *j)
 {
-	struct pxd_path *l = j->l;
-
-	if (learns(j) && l->learns) {
-		px_list_push(&l->learning, &j->turn);
-		return PX_OK;
-	}
-	if (uv_queue_work(&l->d->loop, &j->work, on_work, on_packed) < 0)
-		return PX_ENOMEM;
-	l->learns = l->learns || learns(j);
-	return PX_OK;
+	if (uv_queue_work(&j->l->d->loop, &j->work, on_work, on_packed) < 0)
+		on_packed(&j->work, UV_ECANCELED);
 }
 
-/* One that learnt is encoded: it is the next one's turn. */
-static void encode_next(struct pxd_path *l)
+static void on_lesson(struct pxd_student *s)
 {
-	struct px_list *next = px_list_pop(&l->learning);
-
-	l->learns = false;
-	if (next && encode(px_list_entry(next, struct job, turn)) < 0)
-		on_packed(&px_list_entry(next, struct job, turn)->work, UV_ECANCELED);
+	encode(px_list_entry(s, struct job, student));
 }
 
-/* seg, whose plain bytes are j->in, to its stream. */
+/* What j's predictor refers to. */
+static void refs_of(const struct job *j, struct pxd_kept **ref)
+{
+	for (int i = 0; i < j->pred.nrefs; i++)
+		ref[i] = j->refs.ref[j->which[i]];
+}
+
+static void begin(struct job *j)
+{
+	struct pxd_kept *ref[PXD_PREDICT_REFS];
+
+	refs_of(j, ref);
+	if (learns(j))
+		j->began = px_now_ns();
+	j->student.go = on_lesson;
+	if (!learns(j) ||
+		pxd_study(&j->l->studies, &j->pred, pxd_predict_word(j->f.elem), ref, &j->student) < 0)
+		encode(j); /* which makes the lesson, if there is no memory to wait for it */
+}
+
+/* n bytes more for the wire. */
+static void wire_note(struct pxd_path *l, size_t n)
+{
+	uint64_t now = px_now_ns();
+
+	if (l->rate > 0)
+		l->wire_until = (l->wire_until > now ? l->wire_until : now) +
+				(uint64_t)((double)n / (l->rate * HURRY) * 1e9);
+}
+
+/* seg, whose plain bytes are j->in, to its stream. The next one like it will refer to it. */
 static int put(struct pxd_path *l, struct job *j, struct pxd_seg *seg)
 {
-	return j->f.flags & PX_FF_KEEP ? pxd_path_put_kept(l, &j->f, seg, j->in, j->refs.stream)
-				       : pxd_path_put_seg(l, &j->f, seg, false);
+	struct pxd_kept *kept = NULL, *ref[PXD_PREDICT_REFS];
+	int rc;
+
+	wire_note(l, seg->len);
+	if (!(j->f.flags & PX_FF_KEEP))
+		return pxd_path_put_seg(l, &j->f, seg, false);
+	rc = pxd_path_put_kept(l, &j->f, seg, j->in, j->refs.stream, &kept);
+	if (rc == 0 && kept && learns(j)) {
+		refs_of(j, ref);
+		pxd_study_ahead(&l->studies, &j->pred, pxd_predict_word(j->f.elem), kept, ref);
+	}
+	return rc;
 }
 
 static void on_packed(uv_work_t *w, int status)
@@ -202,8 +229,6 @@ static void on_packed(uv_work_t *w, int status)
 	int rc = PX_OK;
 
 	l->d->events++;
-	if (learns(j))
-		encode_next(l);
 	account(j, -1);
 	if (status == 0 && j->hint.bound == 0) {
 		pxd_auto_learn(l->choose, j->ch, j->f.elem, j->in->len, j->n, j->passed);
@@ -230,25 +255,29 @@ static void on_packed(uv_work_t *w, int status)
 		pxd_fail(l->d, PXD_EXIT_INTERNAL, "out of memory for a segment");
 	else
 		pxd_path_flush(l);
+	pxd_study_left(&j->student);
 	refs_put(&j->refs);
 	pxd_seg_put(j->in);
 	pxd_seg_put(j->out);
 	free(j);
+	pxd_pack_go(l);
 }
 
 /* What the wire will still have to send when a worker gets to the next segment: all that is queued, as far as it goes, less what leaves until then.
  * Beside a fast wire a job of more processes than cores has no core to give away. */
 static size_t wire_ahead(const struct pxd_path *l)
 {
-	double n = (double)l->packing_len, ns = (double)l->packing_ns / px_wait_cores();
+	double n = (double)l->packing_len, ns = (double)l->packing_ns / px_wait_cores(), unsent = 0;
+	uint64_t now = px_now_ns();
 
 	if (l->rate >= PXD_THIN && px_wait_crowded())
 		return 0;
 	for (int i = 0; i < l->nstreams; i++)
-		n += (double)l->stream[i]->q.unsent;
-	if (ns < (double)l->learning_ns)
-		ns = (double)l->learning_ns;
-	n -= ns / 1e9 * l->rate;
+		unsent += (double)l->stream[i]->q.unsent;
+	/* What has been written may be before the wire, too. */
+	if (l->wire_until > now && unsent < (double)(l->wire_until - now) / 1e9 * l->rate)
+		unsent = (double)(l->wire_until - now) / 1e9 * l->rate;
+	n += unsent - ns / 1e9 * l->rate;
 	return n > 0 ? (size_t)n : 0;
 }
 
@@ -338,17 +367,89 @@ static void choose_predicted(struct job *j)
 /* j's segment leaves as it is. */
 static int put_plain(struct job *j, bool ahead)
 {
+	struct pxd_kept *kept;
 	int rc;
 
 	count(j->l, j, j->in->len);
+	wire_note(j->l, j->in->len);
 	if (j->f.flags & PX_FF_KEEP) {
-		rc = pxd_path_put_kept(j->l, &j->f, pxd_seg_hold(j->in), j->in, ahead ? 0 : j->refs.stream);
+		rc = pxd_path_put_kept(
+			j->l, &j->f, pxd_seg_hold(j->in), j->in, ahead ? 0 : j->refs.stream, &kept);
 		pxd_seg_put(j->in);
 	} else {
 		rc = pxd_path_put_seg(j->l, &j->f, j->in, ahead);
 	}
 	refs_put(&j->refs);
 	return rc;
+}
+
+/* Choose for j, and encode a copy of it; or it leaves as it is. */
+static int pack(struct job *j, bool ahead)
+{
+	struct pxd_path *l = j->l;
+	struct job *k;
+
+	if (l->choose && mine() && j->hint.bound == 0) {
+		if (foreseen(l, &j->f, j->in)) {
+			j->f.flags |= PX_FF_KEEP;
+			choose_predicted(j);
+		}
+		if (j->ch.codec == PXD_CODEC_NONE)
+			j->ch = pxd_auto_choose(l->choose, mine()->codec, j->in->data, j->in->len, j->f.elem,
+				l->rate, wire_ahead(l));
+	}
+	if (j->ch.codec == PXD_CODEC_NONE && j->hint.bound == 0)
+		return put_plain(j, ahead);
+	k = calloc(1, sizeof *k);
+	if (k)
+		j->out = pxd_seg_take(j->in->pool, j->in->len);
+	if (!k || !j->out) {
+		free(k);
+		return put_plain(j, ahead);
+	}
+	*k = *j;
+	k->work.data = k;
+	account(k, 1);
+	begin(k);
+	return PX_OK;
+}
+
+/* Is it too early for a segment of n bytes? How long, in ns. */
+static int64_t early(const struct pxd_path *l, size_t n)
+{
+	uint64_t now = px_now_ns();
+	double busy = l->wire_until > now ? (double)(l->wire_until - now) : 0;
+
+	if (!(l->rate > 0) || l->rate_told || l->closed)
+		return 0;
+	busy += (double)l->packing_len / (l->rate * HURRY) * 1e9;
+	return (int64_t)(busy - AHEAD_NS - 0.25 * (double)n / l->rate * 1e9);
+}
+
+void pxd_pack_go(struct pxd_path *l)
+{
+	while (!px_list_empty(&l->late)) {
+		struct job *j = px_list_entry(l->late.next, struct job, turn);
+		int64_t wait = early(l, j->in->len);
+
+		if (wait > 0) {
+			l->spared = true;
+			uv_timer_start(&l->late_timer, on_late, (uint64_t)wait / 1000000 + 1, 0);
+			return;
+		}
+		px_list_del(&j->turn);
+		l->packing--;
+		l->packing_bytes -= j->in->cap;
+		if (pack(j, false) < 0)
+			pxd_fail(l->d, PXD_EXIT_INTERNAL, "out of memory for a segment");
+		free(j);
+		pxd_path_flush(l);
+	}
+}
+
+static void on_late(uv_timer_t *t)
+{
+	pxd_pack_go(t->data);
 }
 
 int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, bool ahead)
@@ -358,33 +459,35 @@ int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, 
 	pxd_recorder_put(l->recorder, f, seg->data);
 	j.hint = hint_of(l, f);
 	j.f.seq = 0;
-	if (l->choose && mine() && j.hint.bound == 0) {
-		if (foreseen(l, f, seg)) {
-			j.f.flags |= PX_FF_KEEP;
-			choose_predicted(&j);
-		}
-		if (j.ch.codec == PXD_CODEC_NONE)
-			j.ch = pxd_auto_choose(l->choose, mine()->codec, seg->data, seg->len, f->elem,
-				l->rate, wire_ahead(l));
-	}
-	if (j.ch.codec == PXD_CODEC_NONE && j.hint.bound == 0)
-		return put_plain(&j, ahead);
-	k = calloc(1, sizeof *k);
-	if (k)
-		j.out = pxd_seg_take(seg->pool, seg->len);
-	if (!k || !j.out) {
-		free(k);
-		return put_plain(&j, ahead);
-	}
+	if (!l->choose || j.hint.bound != 0 || !foreseen(l, f, seg) ||
+		(px_list_empty(&l->late) && early(l, seg->len) <= 0) || !(k = malloc(sizeof *k)))
+		return pack(&j, ahead);
 	*k = j;
-	k->work.data = k;
-	if (encode(k) < 0) {
-		pxd_seg_put(j.out);
-		free(k);
-		return put_plain(&j, ahead);
-	}
-	account(k, 1);
+	px_list_push(&l->late, &k->turn);
+	l->packing++;
+	l->packing_bytes += seg->cap;
+	pxd_pack_go(l);
 	return PX_OK;
+}
+
+int pxd_pack_open(struct pxd_path *l)
+{
+	px_list_init(&l->late);
+	l->late_timer.data = l;
+	return uv_timer_init(&l->d->loop, &l->late_timer) < 0 ? PX_ENOMEM : PX_OK;
+}
+
+void pxd_pack_close(struct pxd_path *l)
+{
+	struct px_list *t;
+
+	uv_close((uv_handle_t *)&l->late_timer, NULL);
+	while ((t = px_list_pop(&l->late))) {
+		struct job *j = px_list_entry(t, struct job, turn);
+
+		pxd_seg_put(j->in);
+		free(j);
+	}
 }
 
 /* Reading. */
@@ -393,17 +496,21 @@ static void on_unwork(uv_work_t *w)
 {
 	struct pxd_unpack *u = w->data;
 	const uint8_t *ref[PXD_PREDICT_REFS];
-	uint64_t t = ns_of(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t t = px_cpu_ns();
 	struct tools *m = mine();
 
 	bytes_of(u->ref, ref);
-	u->rc = m ? pxd_seg_decode(m->codec, u->f.codec, u->f.elem, ref, u->in->data, u->in->len,
-			    u->out->data, u->out->len)
+	u->rc = m ? pxd_seg_decode(m->codec, u->f.codec, u->f.elem, u->student.lesson, ref, u->in->data,
+			    u->in->len, u->out->data, u->out->len)
 		  : PX_ENOMEM;
-	u->ns = ns_of(CLOCK_THREAD_CPUTIME_ID) - t;
+	u->ns = px_cpu_ns() - t;
 }
 
-static int start(struct pxd_unpack *u);
+static bool unlearns(const struct pxd_unpack *u)
+{
+	return u->f.codec & PXD_CODEC_PREDICT && pxd_predict_learnt(&u->pred) &&
+	       pxd_predict_word(u->f.elem) != 0;
+}
 
 /* Nothing more is done for u: who waits for what it has brought may go on. */
 static void finish(struct pxd_unpack *u)
@@ -413,21 +520,19 @@ static void finish(struct pxd_unpack *u)
 
 	pxd_seg_put(u->in);
 	u->in = NULL;
-	for (int i = 0; i < PXD_PREDICT_REFS; i++)
-		pxd_kept_put(u->ref[i]);
 	if (k && u->rc == PX_OK)
 		k->seg = pxd_seg_hold(u->out);
 	else if (k)
 		k->bad = true;
+	if (k && u->rc == PX_OK && unlearns(u))
+		pxd_study_ahead(u->studies, &u->pred, pxd_predict_word(u->f.elem), k, u->ref);
+	pxd_study_left(&u->student);
+	for (int i = 0; i < PXD_PREDICT_REFS; i++)
+		pxd_kept_put(u->ref[i]);
 	u->done(u);
 	free(u);
-	while (k && (l = px_list_pop(&k->waiting))) {
-		struct pxd_unpack *next = px_list_entry(l, struct pxd_unpack, l);
-
-		next->rc = start(next);
-		if (next->rc < 0)
-			finish(next);
-	}
+	while (k && (l = px_list_pop(&k->waiting)))
+		pxd_unpack(px_list_entry(l, struct pxd_unpack, l));
 	pxd_kept_put(k);
 }
 
@@ -441,24 +546,35 @@ static void on_unpacked(uv_work_t *w, int status)
 	finish(u);
 }
 
-/* 0, or PX_E...: it cannot be decoded. */
-static int start(struct pxd_unpack *u)
+static void decode(struct pxd_unpack *u)
+{
+	u->work.data = u;
+	u->rc = uv_queue_work(&u->d->loop, &u->work, on_unwork, on_unpacked) < 0 ? PX_ENOMEM : PX_OK;
+	if (u->rc < 0)
+		finish(u);
+}
+
+static void on_unlesson(struct pxd_student *s)
+{
+	decode(px_list_entry(s, struct pxd_unpack, student));
+}
+
+void pxd_unpack(struct pxd_unpack *u)
 {
 	for (int i = 0; i < PXD_PREDICT_REFS; i++) {
 		struct pxd_kept *k = u->ref[i];
 
-		if (k && k->bad)
-			return PX_EPROTO;
-		if (k && !k->seg) {
+		if (k && !k->seg && !k->bad) {
 			px_list_push(&k->waiting, &u->l);
-			return PX_OK;
+			return;
 		}
+		if (k && k->bad)
+			u->rc = PX_EPROTO;
 	}
-	u->work.data = u;
-	return uv_queue_work(&u->d->loop, &u->work, on_unwork, on_unpacked) < 0 ? PX_ENOMEM : PX_OK;
-}
-
-int pxd_unpack(struct pxd_unpack *u)
-{
-	return start(u);
+	u->student.go = on_unlesson;
+	if (u->rc < 0)
+		finish(u);
+	else if (!unlearns(u) ||
+		 pxd_study(u->studies, &u->pred, pxd_predict_word(u->f.elem), u->ref, &u->student) < 0)
+		decode(u);
 }

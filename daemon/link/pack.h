@@ -8,9 +8,16 @@
 
 #include "link.h"
 
+/* pxd_pack_open, pxd_pack_close: what link l needs of its loop. Nothing may be packed behind close. */
+int pxd_pack_open(struct pxd_path *l);
+void pxd_pack_close(struct pxd_path *l);
+
 /* pxd_pack: segment seg of frame f (header of the plain segment) for link l: choose predictor and codec, encode, queue it. 0 or
  * PX_ENOMEM. ahead: the announcement of its message follows; it is queued at once before that if it is not encoded. */
 int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, bool ahead);
+
+/* pxd_pack_go: encode what had to wait for the wire, as far as that is done with what came before; also called by itself. */
+void pxd_pack_go(struct pxd_path *l);
 
 /* pxd_pack_pays: may link l compress a segment of n bytes, a few KiB? */
 bool pxd_pack_pays(const struct pxd_path *l, uint64_t n);
@@ -23,14 +30,16 @@ struct pxd_unpack {
 	struct pxd_kept *ref[PXD_PREDICT_REFS]; /* held; NULL: none */
 	struct pxd_kept *kept;                  /* held: gets what is decoded; NULL: nobody remembers it */
 	struct px_list l;                       /* in ref[i]->waiting */
-	unsigned predicted;                     /* 1 + enum pxd_predict_kind, 0: it is not */
+	struct pxd_predictor pred;              /* of its head, if f.codec has PREDICT */
+	struct pxd_studies *studies;
+	struct pxd_student student; /* of pack.c, if it learns */
 	int rc;
 	uint64_t ns;
 	/* done: out is the owner's then; rc < 0: the encoded bytes are malformed. Frees u afterwards. */
 	void (*done)(struct pxd_unpack *u);
 	void *owner;
 };
-/* pxd_unpack: decode u->in into u->out (of the right length). Takes u (malloc). 0 or PX_ENOMEM (u is the caller's then). */
-int pxd_unpack(struct pxd_unpack *u);
+/* pxd_unpack: decode u->in into u->out (of the right length). Takes u (malloc). */
+void pxd_unpack(struct pxd_unpack *u);
 
 #endif

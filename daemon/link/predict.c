@@ -29,7 +29,7 @@ size_t pxd_predict_head_size(const struct pxd_predictor *p)
 	int more = p->nrefs > PXD_PREDICT_SPACED ? p->nrefs - PXD_PREDICT_SPACED : 0;
 
 	if (pxd_predict_learnt(p))
-		return PXD_PREDICT_HEAD + 4;
+		return PXD_PREDICT_HEAD + 4 * (size_t)(more + 1);
 	return PXD_PREDICT_HEAD + 4 * (size_t)(counted(p) ? more + p->nrefs - 1 : 0);
 }
 
@@ -57,15 +57,20 @@ size_t pxd_predict_head_put(const struct pxd_predictor *p, uint8_t *out)
 	return (size_t)(at - out);
 }
 
-/* What follows the first PXD_PREDICT_HEAD bytes of a head with weights. */
-static int weights_get(const uint8_t *in, size_t n, struct pxd_predictor *q)
+/* What follows the first PXD_PREDICT_HEAD bytes of a head with weights, or of one whose weights are learnt. */
+static int rest_get(const uint8_t *in, size_t n, struct pxd_predictor *q)
 {
 	const uint8_t *at = in + PXD_PREDICT_HEAD;
+	int most = pxd_predict_learnt(q) ? PXD_PREDICT_LESSON : PXD_PREDICT_REFS;
 
-	if (q->nrefs < 2 || q->nrefs > PXD_PREDICT_REFS || n < pxd_predict_head_size(q))
+	if (q->nrefs < 2 || q->nrefs > most || n < pxd_predict_head_size(q))
 		return PX_EPROTO;
 	for (int i = PXD_PREDICT_SPACED; i < q->nrefs; i++, at += 4)
 		q->ref[i] = px_get32(at);
+	if (pxd_predict_learnt(q)) {
+		q->row = px_get32(at);
+		return q->row == 0 || q->row > 4u * q->stride ? PX_OK : PX_EPROTO;
+	}
 	for (int i = 0; i < q->nrefs - 1; i++, at += 4) {
 		uint32_t bits = px_get32(at);
 
@@ -74,15 +79,6 @@ static int weights_get(const uint8_t *in, size_t n, struct pxd_predictor *q)
 			return PX_EPROTO;
 	}
 	return PX_OK;
-}
-
-/* The same of one whose weights are learnt. */
-static int row_get(const uint8_t *in, size_t n, struct pxd_predictor *q)
-{
-	if (q->nrefs < 2 || q->nrefs > PXD_PREDICT_SPACED || n < pxd_predict_head_size(q))
-		return PX_EPROTO;
-	q->row = px_get32(in + PXD_PREDICT_HEAD);
-	return q->row == 0 || q->row > 4u * q->stride ? PX_OK : PX_EPROTO;
 }
 
 /* Do the bits of `how`, the stride and byte 3, which is `more` or `keep`, go together? */
@@ -117,7 +113,7 @@ int pxd_predict_head_get(const uint8_t *in, size_t n, struct pxd_predictor *p)
 		q.ref[i] = px_get32(in + 8 + 4 * i);
 	if (!sensible(&q) || (in[2] != 0 && !counted(&q)))
 		return PX_EPROTO;
-	if (counted(&q) && (pxd_predict_learnt(&q) ? row_get : weights_get)(in, n, &q) < 0)
+	if (counted(&q) && rest_get(in, n, &q) < 0)
 		return PX_EPROTO;
 	for (int i = q.nrefs; i < PXD_PREDICT_SPACED; i++)
 		if (q.ref[i] != 0)

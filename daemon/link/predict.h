@@ -14,7 +14,8 @@
 
 #define PXD_PREDICT_HEAD     20 /* the least */
 #define PXD_PREDICT_HEAD_MAX 52
-#define PXD_PREDICT_SPACED   3 /* the most references at equal distances, or learnt from */
+#define PXD_PREDICT_SPACED   3 /* the most references at equal distances */
+#define PXD_PREDICT_LESSON   4 /* learnt from */
 #define PXD_PREDICT_REFS     6 /* with weights */
 #define PXD_PREDICT_MORE     5 /* the most of `more` */
 
@@ -28,7 +29,7 @@ enum {
 	PXD_PREDICT_BIG = 1 << 6,   /* elements are big endian */
 	/* The first reference, and a weighted sum of how far the others are from that; FLOAT, too, and time is 1. */
 	PXD_PREDICT_WEIGHTED = 1 << 7,
-	/* All numbers before it in the segment tell how (learn.h). With FLOAT, time is 1, without space. */
+	/* The same with weights that the references tell (learn.h). With FLOAT, time is 1, without space. */
 	PXD_PREDICT_LEARNT = PXD_PREDICT_WEIGHTED | PXD_PREDICT_XOR,
 };
 

@@ -8,7 +8,8 @@
 #include "weigh.h"
 
 size_t pxd_seg_encode(struct pxd_codec *c, int codec, int level, unsigned elem, struct pxd_predictor *p,
-	const uint8_t *const *ref, const uint8_t *in, size_t n, uint8_t *scratch, uint8_t *out, size_t cap)
+	const struct pxd_lesson *t, const uint8_t *const *ref, const uint8_t *in, size_t n, uint8_t *scratch,
+	uint8_t *out, size_t cap)
 {
 	unsigned word = pxd_predict_word(elem);
 	size_t m, head;
@@ -24,7 +25,7 @@ size_t pxd_seg_encode(struct pxd_codec *c, int codec, int level, unsigned elem, 
 		return 0;
 	if (pxd_predict_weighted(p))
 		pxd_weigh(p, word, in, ref, n);
-	if (pxd_foresee(p, word, in, ref, n, scratch) < 0)
+	if (pxd_foresee(p, word, t, in, ref, n, scratch) < 0)
 		return 0;
 	m = codec == PXD_CODEC_RESIDUAL
 		    ? pxd_residual_pack(word, scratch, n, out + head, cap - head)
@@ -36,8 +37,8 @@ size_t pxd_seg_encode(struct pxd_codec *c, int codec, int level, unsigned elem, 
 	return m + head;
 }
 
-int pxd_seg_decode(struct pxd_codec *c, int codec, unsigned elem, const uint8_t *const *ref,
-	const uint8_t *in, size_t n, uint8_t *out, size_t want)
+int pxd_seg_decode(struct pxd_codec *c, int codec, unsigned elem, const struct pxd_lesson *t,
+	const uint8_t *const *ref, const uint8_t *in, size_t n, uint8_t *out, size_t want)
 {
 	unsigned word = pxd_predict_word(elem);
 	struct pxd_predictor p;
@@ -57,7 +58,7 @@ int pxd_seg_decode(struct pxd_codec *c, int codec, unsigned elem, const uint8_t 
 		     : pxd_codec_unpack(c, codec & ~PXD_CODEC_PREDICT, elem, in, n, out, want);
 	if (rc < 0)
 		return rc;
-	rc = pxd_foreseen(&p, word, out, ref, want);
+	rc = pxd_foreseen(&p, word, t, out, ref, want);
 	if (rc < 0)
 		return rc;
 	return px_crc32c(0, out, want) == p.sum ? PX_OK : PX_EPROTO;

@@ -60,8 +60,8 @@ static void count(struct pxd_in_path *p, const struct pxd_unpack *u)
 	p->count.codec[slot].in += u->f.body;
 	p->count.codec[slot].out += u->out->len;
 	p->count.codec[slot].ns += u->ns;
-	if (u->predicted) {
-		enum pxd_predict_kind k = (enum pxd_predict_kind)(u->predicted - 1);
+	if (u->f.codec & PXD_CODEC_PREDICT) {
+		enum pxd_predict_kind k = pxd_predict_kind(&u->pred);
 
 		p->count.predicted[k].segments++;
 		p->count.predicted[k].in += u->f.body;
@@ -93,15 +93,12 @@ static void on_unpacked(struct pxd_unpack *u)
 /* What a predicted segment refers to, held for u. false: the writer has broken the protocol. */
 static bool refs_find(struct pxd_in_stream *s, struct pxd_unpack *u)
 {
-	struct pxd_predictor p;
-
 	if (!(u->f.codec & PXD_CODEC_PREDICT))
 		return true;
-	if (pxd_predict_head_get(u->in->data, u->in->len, &p) < 0)
+	if (pxd_predict_head_get(u->in->data, u->in->len, &u->pred) < 0)
 		return false;
-	u->predicted = 1u + pxd_predict_kind(&p);
-	for (int i = 0; i < p.nrefs; i++) {
-		struct pxd_kept *k = pxd_history_find(&s->history, &u->f, p.ref[i], s->acked);
+	for (int i = 0; i < u->pred.nrefs; i++) {
+		struct pxd_kept *k = pxd_history_find(&s->history, &u->f, u->pred.ref[i], s->acked);
 
 		if (!k)
 			return false;
@@ -140,13 +137,7 @@ static void decode(struct pxd_in_stream *s, struct pxd_unpack *u)
 	if (kept)
 		u->kept = pxd_kept_hold(kept);
 	p->unpacking++;
-	if (pxd_unpack(u) < 0) {
-		p->unpacking--;
-		if (kept)
-			kept->bad = true;
-		pxd_fail(p->d, PXD_EXIT_INTERNAL, "no worker for a compressed segment");
-		unpack_free(u);
-	}
+	pxd_unpack(u);
 }
 
 void pxd_seg_in(struct pxd_in_stream *s, const struct px_frame *f, struct pxd_seg *seg)
@@ -171,6 +162,7 @@ void pxd_seg_in(struct pxd_in_stream *s, const struct px_frame *f, struct pxd_se
 		return;
 	}
 	u->d = p->d;
+	u->studies = &p->studies;
 	u->f = *f;
 	u->in = seg;
 	u->done = on_unpacked;

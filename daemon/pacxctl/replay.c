@@ -3,13 +3,12 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/err.h"
 #include "hint.h"
 #include "history.h"
-#include "learn.h"
 #include "seg_code.h"
+#include "wait.h"
 
 #define SHARE (32u << 20) /* of a stream, with the default buffer: */
 
@@ -75,10 +74,7 @@ const struct pxd_replay_result *pxd_replay_result(const struct pxd_replay *r)
 
 static double seconds(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+	return (double)px_cpu_ns() * 1e-9;
 }
 
 /* One more double in a growing array. */
@@ -169,7 +165,7 @@ static int64_t there_and_back(struct pxd_replay *r, struct item *x, double *pack
 		ref[i] = x->scene.ref[x->which[i]];
 	if (x->ch.codec != PXD_CODEC_NONE) {
 		m = pxd_seg_encode(r->codec, x->ch.codec, x->ch.level, x->f->elem,
-			x->ch.predicted ? &x->pred : NULL, ref, x->seg->data, n, r->scratch, r->packed,
+			x->ch.predicted ? &x->pred : NULL, NULL, ref, x->seg->data, n, r->scratch, r->packed,
 			n - 1);
 		*pack = seconds() - at;
 		pxd_auto_learn(r->choose, x->ch, x->f->elem, n, m, (uint64_t)(*pack * 1e9));
@@ -180,7 +176,7 @@ static int64_t there_and_back(struct pxd_replay *r, struct item *x, double *pack
 		return (int64_t)n;
 	at = seconds();
 	rc = pxd_seg_decode(r->codec, x->ch.codec | (x->ch.predicted ? PXD_CODEC_PREDICT : 0), x->f->elem,
-		ref, r->packed, m, r->scratch, n);
+		NULL, ref, r->packed, m, r->scratch, n);
 	*unpack = seconds() - at;
 	if (rc < 0 || memcmp(r->scratch, x->seg->data, n) != 0)
 		return rc == PX_ENOMEM ? rc : PX_EPROTO;

@@ -40,6 +40,14 @@ static struct px_wait_policy chosen = { 0, 1000 * US, 50 * US, 200 * US };
 
 static uint64_t stood; /* nanoseconds that do not count, see px_now_stood */
 
+uint64_t px_cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
 uint64_t px_now_ns(void)
 {
 	struct timespec t;

@@ -44,6 +44,7 @@ void px_wait_reset(struct px_wait *w);
 uint64_t px_wait_next(struct px_wait *w);
 void px_wait_idle(struct px_wait *w);
 
+uint64_t px_cpu_ns(void); /* of this thread: CLOCK_THREAD_CPUTIME_ID */
 uint64_t px_now_ns(void); /* CLOCK_MONOTONIC, less what px_now_stood was told */
 /* px_now_stood: this process was stopped (Ctrl-Z) for so long, and whoever waits for others should not count it. Processes of one
  * thread only. */

@@ -188,16 +188,29 @@ int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, 
 {
 	return pxd_path_put_seg(l, f, seg, ahead);
 }
+void pxd_pack_go(struct pxd_path *l)
+{
+	(void)l;
+}
+
 bool pxd_pack_pays(const struct pxd_path *l, uint64_t n)
 {
 	(void)l;
 	(void)n;
 	return false;
 }
-int pxd_unpack(struct pxd_unpack *u)
+int pxd_pack_open(struct pxd_path *l)
+{
+	(void)l;
+	return 0;
+}
+void pxd_pack_close(struct pxd_path *l)
+{
+	(void)l;
+}
+void pxd_unpack(struct pxd_unpack *u)
 {
 	(void)u;
-	return -1;
 }
 void pxd_fail(struct pxd_node *d, int code, const char *fmt, ...)
 {

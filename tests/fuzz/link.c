@@ -259,7 +259,7 @@ static const uint8_t *predicted(struct px_frame *f)
 	if (!c)
 		c = pxd_codec_new();
 	f->elem = a & 8 ? 4 : 8;
-	f->body = pxd_seg_encode(c, codec, 1, f->elem, &p, ref, zeros, n, scratch, out, sizeof out);
+	f->body = pxd_seg_encode(c, codec, 1, f->elem, &p, NULL, ref, zeros, n, scratch, out, sizeof out);
 	if (f->body == 0) { /* too short */
 		f->body = n;
 		return NULL;

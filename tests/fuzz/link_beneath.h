@@ -143,14 +143,31 @@ size_t pxd_conn_busy(const struct pxd_conn *c)
 int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, bool ahead)
 {
 	struct px_frame g = *f;
+	struct pxd_kept *kept;
 	int rc;
 
 	if (ahead || seg->len % 2)
 		return pxd_path_put_seg(l, f, seg, ahead);
 	g.flags |= PX_FF_KEEP;
-	rc = pxd_path_put_kept(l, &g, pxd_seg_hold(seg), seg, -1);
+	rc = pxd_path_put_kept(l, &g, pxd_seg_hold(seg), seg, -1, &kept);
 	pxd_seg_put(seg);
 	return rc;
+}
+
+int pxd_pack_open(struct pxd_path *l)
+{
+	(void)l;
+	return PX_OK;
+}
+
+void pxd_pack_close(struct pxd_path *l)
+{
+	(void)l;
+}
+
+void pxd_pack_go(struct pxd_path *l)
+{
+	(void)l;
 }
 
 bool pxd_pack_pays(const struct pxd_path *l, uint64_t n)
@@ -158,7 +175,7 @@ bool pxd_pack_pays(const struct pxd_path *l, uint64_t n)
 	return l->opts->compress != PXD_COMPRESS_NONE && n >= PXD_PACK_MIN;
 }
 
-int pxd_unpack(struct pxd_unpack *u)
+void pxd_unpack(struct pxd_unpack *u)
 {
 	static struct pxd_codec *c;
 	const uint8_t *ref[PXD_PREDICT_REFS] = { NULL };
@@ -174,8 +191,8 @@ int pxd_unpack(struct pxd_unpack *u)
 			ref[i] = u->ref[i]->seg->data;
 	}
 	if (u->rc == PX_OK)
-		u->rc = pxd_seg_decode(
-			c, u->f.codec, u->f.elem, ref, u->in->data, u->in->len, u->out->data, u->out->len);
+		u->rc = pxd_seg_decode(c, u->f.codec, u->f.elem, NULL, ref, u->in->data, u->in->len,
+			u->out->data, u->out->len);
 	if (u->kept && u->rc == PX_OK)
 		u->kept->seg = pxd_seg_hold(u->out);
 	else if (u->kept)
@@ -186,7 +203,6 @@ int pxd_unpack(struct pxd_unpack *u)
 	pxd_seg_put(u->in);
 	u->done(u);
 	free(u);
-	return PX_OK;
 }
 
 void pxd_fail(struct pxd_node *d, int code, const char *fmt, ...)

@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)
 	repeat(room + want, PXD_PREDICT_REFS * want, in + 6 + half, len - 6 - half);
 	for (int i = 0; i < PXD_PREDICT_REFS; i++)
 		ref[i] = room + (size_t)(i + 1) * want;
-	rc = pxd_seg_decode(c, in[0], elem, ref, in + 6, half, back, want);
+	rc = pxd_seg_decode(c, in[0], elem, NULL, ref, in + 6, half, back, want);
 	MUST(rc == 0 || rc == PX_EPROTO);
 	head[0] = in[2];
 	head[1] = in[3];
@@ -54,15 +54,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)
 	codec = in[5] & 1 ? PXD_CODEC_RESIDUAL : PXD_CODEC_LZ4;
 	word = pxd_predict_word(elem);
 	if (word && pxd_predict_head_get(head, sizeof head, &p) > 0) {
-		m = pxd_seg_encode(c, codec, 1, elem, &p, ref, room, want, scratch, packed, want);
+		m = pxd_seg_encode(c, codec, 1, elem, &p, NULL, ref, room, want, scratch, packed, want);
 		MUST(m < want || m == 0);
 		if (m) {
 			MUST(pxd_predict_head_get(packed, m, &q) > 0 && q.how == p.how && q.sum == p.sum);
-			MUST(pxd_seg_decode(c, codec | PXD_CODEC_PREDICT, elem, ref, packed, m, back, want) ==
-				0);
+			MUST(pxd_seg_decode(c, codec | PXD_CODEC_PREDICT, elem, NULL, ref, packed, m, back,
+				     want) == 0);
 			MUST(memcmp(back, room, want) == 0);
 			packed[m / 2] ^= 1; /* noticed, or it meant nothing */
-			rc = pxd_seg_decode(c, codec | PXD_CODEC_PREDICT, elem, ref, packed, m, back, want);
+			rc = pxd_seg_decode(
+				c, codec | PXD_CODEC_PREDICT, elem, NULL, ref, packed, m, back, want);
 			MUST(rc == PX_EPROTO || memcmp(back, room, want) == 0);
 		}
 	}

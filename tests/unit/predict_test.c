@@ -206,7 +206,7 @@ TEST(heads_that_mean_nothing_are_refused)
 		{ 0xb1, 0, 2, 9 },                                        /* learnt without a stride */
 		{ 0xb1, 1, 2, 0 },                                        /* and nothing of it is kept */
 		{ 0xb1, 1, 1, 9 },                                        /* of one reference */
-		{ 0xb1, 1, 4, 9 },                                        /* of too many */
+		{ 0xb1, 1, 5, 9 },                                        /* of too many */
 		{ 0xb2, 1, 2, 9 },                                        /* of a line */
 		{ 0xb5, 1, 2, 9 },                                        /* with a neighbour */
 		{ 0xa1, 1, 2, 9 },                                        /* without order */
@@ -249,10 +249,11 @@ static void fill_as(int kind, uint8_t *to, size_t n, int t)
 
 TEST(what_is_learnt_gives_back_every_number)
 {
-	static uint8_t in[N], ref[PXD_PREDICT_SPACED][N], out[N];
+	static uint8_t in[N], ref[PXD_PREDICT_LESSON][N], out[N], other[N];
+	struct pxd_lesson *lesson;
 	static const uint8_t keeps[] = { 1, 100, 255 }, bigs[] = { 0, PXD_PREDICT_BIG };
 	static const size_t sizes[] = { 1, 8, 200, 1203, N };
-	const uint8_t *refs[] = { ref[0], ref[1], ref[2] };
+	const uint8_t *refs[] = { ref[0], ref[1], ref[2], ref[3] };
 
 	for (unsigned k = 0; k < 4 * 5 * 2 * 2 * 2 * 3; k++) {
 		int kind = (int)(k % 4);
@@ -263,17 +264,21 @@ TEST(what_is_learnt_gives_back_every_number)
 			.stride = (uint8_t)(1 + k % 3),
 			.keep = keeps[k / 160],
 			.row = n > 200 && k / 80 % 2 ? 16 : 0,
-			.nrefs = 2 + (int)(k / 4 % 2) };
+			.nrefs = 2 + (int)(k / 4 % 3) };
 
 		fill_as(kind, in, n, 9);
-		for (int i = 0; i < PXD_PREDICT_SPACED; i++)
+		for (int i = 0; i < PXD_PREDICT_LESSON; i++)
 			fill_as(kind, ref[i], n, 8 - i);
-		CHECK_INT(pxd_learn_residual(&p, word, in, refs, n, out), 0);
-		CHECK_INT(pxd_learn_restore(&p, word, out, refs, n), 0);
+		CHECK_INT(pxd_learn_residual(&p, word, NULL, in, refs, n, out), 0);
+		CHECK_INT(pxd_lesson_make(&p, word, refs, n, &lesson), 0);
+		CHECK_INT(pxd_learn_residual(&p, word, lesson, in, refs, n, other), 0);
+		CHECK_MEM(other, out, n);
+		CHECK_INT(pxd_learn_restore(&p, word, lesson, out, refs, n), 0);
+		pxd_lesson_free(lesson);
 		if (!CHECK_MEM(out, in, n))
 			printf("  case %u: %zu bytes\n", k, n);
 		p.row = (uint32_t)(n / word) + 1;
-		CHECK_INT(pxd_learn_residual(&p, word, in, refs, n, out), PX_EPROTO);
+		CHECK_INT(pxd_learn_residual(&p, word, NULL, in, refs, n, out), PX_EPROTO);
 	}
 }
 
@@ -291,20 +296,20 @@ TEST(damage_behind_the_codec_is_noticed)
 	wave(in, N, 10);
 	wave(before, N, 9);
 	m = pxd_seg_encode(
-		c, codec, 1, 8, &p, refs, (uint8_t *)in, sizeof in, scratch, packed, sizeof packed);
+		c, codec, 1, 8, &p, NULL, refs, (uint8_t *)in, sizeof in, scratch, packed, sizeof packed);
 	REQUIRE(m > 0);
-	CHECK_INT(pxd_seg_decode(c, codec | PXD_CODEC_PREDICT, 8, refs, packed, m, out, sizeof out), 0);
+	CHECK_INT(pxd_seg_decode(c, codec | PXD_CODEC_PREDICT, 8, NULL, refs, packed, m, out, sizeof out), 0);
 	CHECK_MEM(out, in, sizeof in);
 	before[N / 2] += 1; /* not the segment that was meant */
-	CHECK_INT(
-		pxd_seg_decode(c, codec | PXD_CODEC_PREDICT, 8, refs, packed, m, out, sizeof out), PX_EPROTO);
+	CHECK_INT(pxd_seg_decode(c, codec | PXD_CODEC_PREDICT, 8, NULL, refs, packed, m, out, sizeof out),
+		PX_EPROTO);
 	before[N / 2] -= 1;
 	packed[4] ^= 1;
-	CHECK_INT(
-		pxd_seg_decode(c, codec | PXD_CODEC_PREDICT, 8, refs, packed, m, out, sizeof out), PX_EPROTO);
-	CHECK_INT(
-		pxd_seg_decode(c, codec | PXD_CODEC_PREDICT, 1, refs, packed, m, out, sizeof out), PX_EPROTO);
-	CHECK_INT(pxd_seg_decode(c, PXD_CODEC_PREDICT, 8, refs, packed, m, out, sizeof out), PX_EPROTO);
+	CHECK_INT(pxd_seg_decode(c, codec | PXD_CODEC_PREDICT, 8, NULL, refs, packed, m, out, sizeof out),
+		PX_EPROTO);
+	CHECK_INT(pxd_seg_decode(c, codec | PXD_CODEC_PREDICT, 1, NULL, refs, packed, m, out, sizeof out),
+		PX_EPROTO);
+	CHECK_INT(pxd_seg_decode(c, PXD_CODEC_PREDICT, 8, NULL, refs, packed, m, out, sizeof out), PX_EPROTO);
 	pxd_codec_free(c);
 }
 

@@ -141,3 +141,37 @@ TEST(what_a_rank_has_seen_is_believed_where_it_is_slow_until_it_is_measured)
 	pxd_rate_told(&w.path, 1.25e6);
 	REQUIRE(w.path.rate == 50e6);
 }
+
+/* Segments are kept back for it, by what is known of it (pack.c): then it is not full, whatever else it might carry. */
+TEST(a_wire_that_is_spared_is_found_to_be_faster)
+{
+	struct wire w;
+
+	wire_init(&w);
+	REQUIRE(rate_after(&w, 62500, 50000) == 1.25e6);
+	w.stream.q.unsent = 0;
+	for (int i = 0; i < 40;
+		i++) { /* the wire takes what it is given, which is a quarter more than it is known to */
+		w.path.spared = true;
+		tick(&w, (uint64_t)(w.path.rate * 1.25 * 0.05), 50000);
+	}
+	REQUIRE(w.path.rate > 100e6);
+	REQUIRE(rate_after(&w, 10000000, 50000) == w.path.rate); /* not spared: nobody knows */
+	w.path.spared = true;
+	tick(&w, 62500, 50000); /* it was not given more */
+	REQUIRE(w.path.rate > 100e6);
+}
+
+TEST(what_is_on_its_way_keeps_nothing_back)
+{
+	struct wire w;
+
+	wire_init(&w);
+	rate_after(&w, 62500, 50000);
+	w.path.wire_until = w.now + 80000000000u;
+	tick(&w, 62500, 50000);
+	REQUIRE(w.path.wire_until > w.now + 70000000000u); /* it is full */
+	w.stream.q.unsent = 0;
+	tick(&w, 62500, 50000);
+	REQUIRE(w.path.wire_until == w.now + 100000); /* as long as it is on its way */
+}

@@ -210,7 +210,7 @@ static void segment_of(size_t nrefs, const uint8_t *in, size_t len)
 	} else if (kind == PXD_CODEC_LZ4 || kind == PXD_CODEC_ZSTD) {
 		printf("ok other\n");
 	} else if (!c || !out || (in[0] ? len - at >= n : len - at != n) || lacking ||
-		   pxd_seg_decode(c, in[0], in[1], ref, in + at, len - at, out, n) < 0) {
+		   pxd_seg_decode(c, in[0], in[1], NULL, ref, in + at, len - at, out, n) < 0) {
 		printf("proto\n");
 	} else {
 		printf("ok ");

@@ -385,21 +385,30 @@ def learnt(w, endian, refs, stride, row, keep, d):
         return struct.unpack(form, data)[0]
 
     values = [[value(ref[i * w:(i + 1) * w]) for i in range(count)] for ref in refs]
-    differences = [[0.0] * count] + [[finite(a - b) for a, b in zip(newer, older)] for newer, older in zip(values, values[1:])]
+    e = [[0.0] * count] + [[finite(a - b) for a, b in zip(newer, older)] for newer, older in zip(values, values[1:])]
     places = []
-    for k, e in enumerate(differences):
+    for k in range(len(refs) - 1):
         for a in range(-2, 3) if row else (0,):
-            places += [(e, a * row + b * stride) for b in range(-2, 3) if k or (a, b) < (0, 0)]
-    taps, weights, mean, block, plain = len(places), [0.0] * 64, 0.0, [], []
-    r = [[0.0] * 64 for _ in range(taps)]
+            places += [(k, a * row + b * stride) for b in range(-2, 3) if k or (a, b) < (0, 0)]
+
+    def sample(i, later):
+        return [e[k + later][i + o] if 0 <= i + o < count else 0.0 for k, o in places] + [0.0] * (64 - len(places))
+
+    weights, mean, plain = [0.0] * 64, 0.0, []
+    r = [[0.0] * 64 for _ in places]
     for i in range(count):
-        x = [e[i + o] if 0 <= i + o < count else 0.0 for e, o in places] + [0.0] * (64 - taps)
-        s = [a * b for a, b in zip(x[:8], weights)]
-        for j in range(8, 64):
-            s[j % 8] += x[j] * weights[j]
-        for half in (4, 2, 1):
-            s = [s[q] + s[q + half] for q in range(half)]
-        expected, newest = values[0][i] + s[0], refs[0][i * w:(i + 1) * w]
+        if i % 64 == 0:
+            block = []
+            for j in range(i, min(i + 64, count)):
+                x, y = sample(j, 1), e[1][j]
+                error, by = y - summed(x, weights), 0.0
+                if math.isfinite(error):
+                    mean = 0.875 * mean + 0.125 * abs(error) if mean > 0 else abs(error)
+                    by = 1 / math.sqrt(mean) if mean > 0 else 0.0
+                    x[63] = y
+                block.append([a * by for a in x] if by > 0 and math.isfinite(by) else [0.0] * 64)
+            weights, r = lesson(block, r, len(places), keep / 256)
+        expected, newest = values[0][i] + summed(sample(i, 0), weights), refs[0][i * w:(i + 1) * w]
         try:
             data = struct.pack(form, expected)
         except OverflowError:
@@ -407,18 +416,18 @@ def learnt(w, endian, refs, stride, row, keep, d):
         number = int.from_bytes(data if math.isfinite(value(data)) else newest, endian)
         number = d[i] + (number ^ most if number & top else number | top) & most
         plain.append(number ^ top if number & top else number ^ most)
-        now = value(plain[i].to_bytes(w, endian))
-        y, error, by = now - values[0][i], now - expected, 0.0
-        differences[0][i] = finite(y)
-        if math.isfinite(y) and math.isfinite(error):
-            mean = 0.875 * mean + 0.125 * abs(error) if mean > 0 else abs(error)
-            by = 1 / mean if mean > 0 else 0.0
-            x[63] = y
-        block.append([a * by for a in x] if by > 0 and math.isfinite(by) else [0.0] * 64)
-        if len(block) == 32:
-            weights, r = lesson(block, r, taps, keep / 256)
-            block = []
+        e[0][i] = finite(value(plain[i].to_bytes(w, endian)) - values[0][i])
     return plain
+
+
+def summed(x, weights):
+    """Of 64 products: eight sums, of each eighth, then of those."""
+    s = [a * b for a, b in zip(x[:8], weights)]
+    for j in range(8, 64):
+        s[j % 8] += x[j] * weights[j]
+    for half in (4, 2, 1):
+        s = [s[q] + s[q + half] for q in range(half)]
+    return s[0]
 
 
 def lesson(block, r, taps, keep):
@@ -434,7 +443,7 @@ def lesson(block, r, taps, keep):
         for above in u:
             for k in range(j, 64):
                 line[k] -= above[k] * above[j]
-        pivot = line[j] + r[j][j] * 2.0 ** -49
+        pivot = line[j] + r[j][j] * 2.0 ** -44
         inverse.append(1 / math.sqrt(pivot) if pivot > 0 else 0.0)
         u.append([a * inverse[j] for a in line])
     weights, z = [0.0] * 64, [line[63] for line in u]
@@ -453,8 +462,10 @@ def predicted(codec, elem, refs, body, n):
     time, space, order, xor, big, weights = how & 3, how >> 2 & 3, how & 16, how & 32, how & 64, []
     body, learns, row = body[HEAD.size:], how & 160 == 160, 0
     if learns:
-        need((time, space, bool(order)) == (1, 0, True) and stride and further and 2 <= nrefs <= 3 and len(body) >= 4)
-        row, body = int.from_bytes(body[:4], "little"), body[4:]
+        need((time, space, bool(order)) == (1, 0, True) and stride and further and 2 <= nrefs <= 4)
+        more = max(0, nrefs - 3)
+        need(len(body) >= 4 * (more + 1))
+        row, body = int.from_bytes(body[4 * more:4 * more + 4], "little"), body[4 * more + 4:]
         need(row == 0 or row > 4 * stride)
     else:
         need((time or space) and bool(space) == bool(stride))
