@@ -39,7 +39,7 @@ int main(int argc, char **argv)
 	}
 	t = MPI_Wtime() - t;
 	if (rank == 0)
-		printf("%s: %d steps of %d x %zu bytes in %.2f s, %d wrong\n", s->name, steps, TAGS, s->len,
+		printf("%s: %d steps of %d x %zu bytes in %.3f s, %d wrong\n", s->name, steps, TAGS, s->len,
 			t, wrong);
 	MPI_Finalize();
 	free(all);
