@@ -93,9 +93,10 @@ def predictions(link, faults, times, seed, dead="30s", seconds=0.2, mpi=None, la
         j.until(lambda: j.count("connections") >= times, f"{times} connections")
         text = j.good()
         assert sum(l["reconnects"] for l in j.links()) >= j.count("late"), f"{j.links()}\n{text}"
-        n = predicted(text, j.links())
+        links = j.links()
+        predicted(text, links)
         j.gone()
-        return n
+        return links
 
 
 def predictions_survive_cuts():
@@ -108,6 +109,12 @@ def predictions_survive_cuts_of_several_streams():
 
 def predictions_survive_cuts_of_two_gateways():
     predictions("streams: 2", {"reset": 2, "close": 1}, 60, seed=24, gateways=2, ranks=2)
+
+
+def lessons_survive_cuts():
+    """A wire so slow that both ends learn, and segments wait until it gets to them."""
+    links = predictions("streams: 2, emulate: {rate: 1.5MB/s}", {"reset": 1}, 25, seed=25, largest=100000)
+    assert sum(l["predicted"].get("learnt", {}).get("segments", 0) for l in links) > 0, links
 
 
 def little_is_remembered():
@@ -190,7 +197,7 @@ def main():
         flipped_bits_under_tls, flipped_bits_under_checksums, everything_at_once, link_that_comes_back_is_not_dead,
         slow_line_is_not_dead, resets_at_the_end, silent_link_is_dead_too, predictions_survive_cuts,
         predictions_survive_cuts_of_several_streams,
-        predictions_survive_cuts_of_two_gateways, little_is_remembered)]
+        predictions_survive_cuts_of_two_gateways, lessons_survive_cuts, little_is_remembered)]
     tests.append(("dead_link_ends_all_sites", lambda: dead_link_ends_all_sites((1,))))
     tests.append(("dead_links_both_ways_end_all_sites", lambda: dead_link_ends_all_sites((0, 1))))
     only = sys.argv[1:]

@@ -1,7 +1,7 @@
 /*
  * steady - an iterative program: in every step each rank sends each other rank the same messages again with slightly other values:
  * doubles, complex numbers, floats and whole numbers that change smoothly in time and space, ones that do not change, and random
- * ones; NaNs with payload, -0, infinities and denormals among them. Two steps are under way at a time. Checked: every byte.
+ * ones, a plane of a field that a solver goes over (fronts run through it, so links have to learn); NaNs with payload, -0, infinities and denormals among them. Two steps are under way at a time. Checked: every byte.
  * Arguments: seconds (default 0.5), or the name of a file, which has to be an absolute path: until it is there; seed (1), largest
  * message in bytes (600000).
  */
@@ -9,28 +9,32 @@
 
 #include <unistd.h>
 
-enum { KINDS = 8, AHEAD = 2, ENOUGH = 4, STEPS_MOST = 1000000 };
+#include "../bench/series.h"
+
+enum { KINDS = 9, PLANE = KINDS - 1, AHEAD = 2, ENOUGH = 4, STEPS_MOST = 1000000 };
 
 static const struct {
 	int bytes;    /* of an element of the type */
 	int thousand; /* length in thousandths of the largest */
-} kinds[KINDS] = { { 8, 1000 }, { 8, 7 }, { 16, 150 }, { 4, 300 }, { 4, 40 }, { 8, 500 }, { 8, 100 },
-	{ 8, 60 } };
+} flows[KINDS] = { { 8, 1000 }, { 8, 7 }, { 16, 150 }, { 4, 300 }, { 4, 40 }, { 8, 500 }, { 8, 100 },
+	{ 8, 60 }, { 8, 0 } };
 
 static int seed;
 static long largest;
 
 static MPI_Datatype type_of(int kind)
 {
-	return kinds[kind].bytes == 16  ? MPI_C_DOUBLE_COMPLEX
-	       : kinds[kind].bytes == 8 ? MPI_DOUBLE
+	return flows[kind].bytes == 16  ? MPI_C_DOUBLE_COMPLEX
+	       : flows[kind].bytes == 8 ? MPI_DOUBLE
 	       : kind == 3              ? MPI_FLOAT
 					: MPI_INT;
 }
 
 static size_t length_of(int kind)
 {
-	return (size_t)(largest * kinds[kind].thousand / 1000 / kinds[kind].bytes);
+	if (kind == PLANE)
+		return largest < (long)sizeof cube[0] ? (size_t)largest / 8 : CUBE * CUBE;
+	return (size_t)(largest * flows[kind].thousand / 1000 / flows[kind].bytes);
 }
 
 /* What is no ordinary number, for some elements and steps. */
@@ -59,16 +63,33 @@ static double smooth(int kind, int step, size_t i, uint64_t s)
 	}
 }
 
+/* That of a step, which is one of the last few. */
+static const void *plane_of(int step)
+{
+	static double kept[AHEAD + 1][CUBE][CUBE];
+	static int done = -1;
+
+	if (done < 0)
+		poisson_first();
+	while (done < step)
+		poisson_step((uint8_t *)kept[++done % (AHEAD + 1)]);
+	return kept[step % (AHEAD + 1)];
+}
+
 static void fill(unsigned char *p, int kind, int src, int dst, int step)
 {
 	uint64_t s = chk_seed(src, dst, seed, kind), bits;
 	size_t n = length_of(kind);
 
+	if (kind == PLANE) {
+		memcpy(p, plane_of(step), n * 8);
+		return;
+	}
 	if (kind == 7) {
 		chk_fill(p, n * 8, chk_mix(s, (uint64_t)step));
 		return;
 	}
-	for (size_t i = 0; i < n * (size_t)kinds[kind].bytes / 4; i++) {
+	for (size_t i = 0; i < n * (size_t)flows[kind].bytes / 4; i++) {
 		double v = smooth(kind, step, i, s);
 		float f = (float)v;
 		int32_t k = (int32_t)(i * 3 - n) + step * (int32_t)(i % 7 - 3);
@@ -103,14 +124,14 @@ static void post(struct slot *s, int peer, int kind, int step)
 	size_t n = length_of(kind);
 
 	fill(s->out, kind, chk_rank, peer, step);
-	memset(s->in, 0xee, n * (size_t)kinds[kind].bytes);
+	memset(s->in, 0xee, n * (size_t)flows[kind].bytes);
 	MPI_Irecv(s->in, (int)n, type_of(kind), peer, kind, MPI_COMM_WORLD, &s->req[0]);
 	MPI_Isend(s->out, (int)n, type_of(kind), peer, kind, MPI_COMM_WORLD, &s->req[1]);
 }
 
 static void complete(struct slot *s, unsigned char *expected, int peer, int kind, int step)
 {
-	size_t bytes = length_of(kind) * (size_t)kinds[kind].bytes, at = 0;
+	size_t bytes = length_of(kind) * (size_t)flows[kind].bytes, at = 0;
 
 	MPI_Waitall(2, s->req, MPI_STATUSES_IGNORE);
 	fill(expected, kind, peer, chk_rank, step);
