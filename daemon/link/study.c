@@ -244,7 +244,7 @@ void pxd_study_ahead(struct pxd_studies *a, const struct pxd_predictor *p, unsig
 	struct pxd_study *t;
 	int each;
 
-	if (a->closed || k->study || (a->trust == 0 && a->lessons % AGAIN != 0))
+	if (a->closed || k->study || a->bytes > MEMORY || (a->trust == 0 && a->lessons % AGAIN != 0))
 		return;
 	each = distance(ref);
 	memset(q.ref, 0, sizeof q.ref);

@@ -183,6 +183,28 @@ TEST(whoever_waits_gets_it_though_its_references_are_forgotten)
 	end(&h, &a);
 }
 
+/* Of many flows at once, before a worker gets to any. */
+TEST(lessons_ahead_take_no_more_than_their_share)
+{
+	struct pxd_studies a;
+	struct pxd_history h;
+
+	begin(&h, &a);
+	a.trust = 100000;
+	for (unsigned flow = 0; flow < 3000; flow++) {
+		struct pxd_kept *k = NULL, *ref[PXD_PREDICT_REFS];
+		struct pxd_predictor p;
+
+		for (uint32_t msg = 1; msg <= 4; msg++)
+			k = keep(&h, flow, msg);
+		p = predictor(pxd_kept_before(k, 1), 3, 1, ref);
+		pxd_study_ahead(&a, &p, 8, k, ref);
+		CHECK(a.bytes <= (8 << 20) + 3 * LEN);
+	}
+	CHECK(a.bytes > 7 << 20);
+	end(&h, &a);
+}
+
 /* Of flows whose next message never comes. */
 TEST(lessons_that_nobody_needs_are_given_up)
 {
