@@ -549,9 +549,10 @@ static void on_unpacked(uv_work_t *w, int status)
 static void decode(struct pxd_unpack *u)
 {
 	u->work.data = u;
-	u->rc = uv_queue_work(&u->d->loop, &u->work, on_unwork, on_unpacked) < 0 ? PX_ENOMEM : PX_OK;
-	if (u->rc < 0)
-		finish(u);
+	if (uv_queue_work(&u->d->loop, &u->work, on_unwork, on_unpacked) == 0)
+		return; /* it is the worker's, with u->rc */
+	u->rc = PX_ENOMEM;
+	finish(u);
 }
 
 static void on_unlesson(struct pxd_student *s)

@@ -176,11 +176,12 @@ static void next(struct pxd_studies *a)
 
 		t->work.data = t;
 		t->state = BUSY;
-		t->rc = uv_queue_work(a->loop, &t->work, on_work, on_worked) < 0 ? PX_ENOMEM : PX_OK;
-		if (t->rc == 0)
-			a->busy = t;
-		else
+		if (uv_queue_work(a->loop, &t->work, on_work, on_worked) == 0) {
+			a->busy = t; /* all but the worker leave it alone */
+		} else {
+			t->rc = PX_ENOMEM;
 			done(t);
+		}
 	}
 }
 
