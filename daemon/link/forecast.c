@@ -489,7 +489,7 @@ static void look(struct pxd_forecast *f, struct pxd_codec *c, const struct pxd_s
 /* A flow that has one reference more than before, and learnt from those: it goes on with all, without a look. */
 static void learn_on(const struct slot *t, const struct pxd_scene *s, struct choice *best)
 {
-	const struct choice *before = s->nrefs > 2 ? &t->best[s->nrefs - 1][0] : best;
+	const struct choice *before = &t->best[s->nrefs > 0 ? s->nrefs - 1 : 0][0];
 
 	if (!before->known || (before->kind.how & PXD_PREDICT_LEARNT) != PXD_PREDICT_LEARNT ||
 		before->kind.period > 1)

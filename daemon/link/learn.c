@@ -8,7 +8,7 @@
  * the solution but for one substitution.
  *
  * Both ends must round alike (ieee.h), with sums in the order that the document says. LANES columns are
- * worked on at a time, which changes no order, so that a compiler makes vector operations of them (the Makefile has it do so).
+ * worked on at a time, as vectors, which changes no order; the Makefile has the compiler keep whole tiles in registers.
  */
 #include "ieee.h"
 
@@ -34,9 +34,9 @@
 /* LANE doubles anywhere in an array of them: what compilers make vector operations of, each as its numbers would be alone. */
 typedef double lane __attribute__((vector_size(LANE * sizeof(double)), aligned(sizeof(double)), may_alias));
 
+/* Of one block; a lesson has one for each. */
 struct pxd_lesson {
-	size_t blocks;
-	double w[][TAPS]; /* of each block */
+	double w[TAPS];
 };
 
 /* What a number is looked at with: of the difference of two messages, the places before it, and around it of the ones before that. */
@@ -283,7 +283,7 @@ static int view_make(struct view *v, const struct pxd_predictor *p, unsigned wor
 int pxd_lesson_make(const struct pxd_predictor *p, unsigned word, const uint8_t *const *ref, size_t n,
 	struct pxd_lesson **out)
 {
-	size_t count = n / word, blocks = (count + BLOCK - 1) / BLOCK;
+	size_t count = n / word;
 	struct pxd_lesson *t;
 	struct learner *l;
 	struct view v;
@@ -291,7 +291,7 @@ int pxd_lesson_make(const struct pxd_predictor *p, unsigned word, const uint8_t 
 
 	if (rc < 0)
 		return rc;
-	t = malloc(sizeof *t + blocks * sizeof t->w[0]);
+	t = malloc(pxd_lesson_size(word, n));
 	l = calloc(1, sizeof *l);
 	if (!t || !l) {
 		free(t);
@@ -299,12 +299,11 @@ int pxd_lesson_make(const struct pxd_predictor *p, unsigned word, const uint8_t 
 		free(v.room);
 		return PX_ENOMEM;
 	}
-	t->blocks = blocks;
 	l->taps = v.taps;
 	l->keep = p->keep / 256.0;
-	for (size_t b = 0, from = 0; b < blocks; b++, from += BLOCK) {
+	for (size_t from = 0; from < count; from += BLOCK) {
 		block_learn(l, &v, from, count - from < BLOCK ? count - from : BLOCK, wide());
-		memcpy(t->w[b], l->w, sizeof l->w);
+		memcpy(t[from / BLOCK].w, l->w, sizeof l->w);
 	}
 	free(l);
 	free(v.room);
@@ -319,7 +318,7 @@ void pxd_lesson_free(struct pxd_lesson *t)
 
 size_t pxd_lesson_size(unsigned word, size_t n)
 {
-	return sizeof(struct pxd_lesson) + (n / word + BLOCK - 1) / BLOCK * TAPS * sizeof(double);
+	return (n / word / BLOCK + 1) * sizeof(struct pxd_lesson);
 }
 
 INLINE void run(const struct pxd_lesson *t, struct view *v, unsigned word, const uint8_t *self,
@@ -333,7 +332,7 @@ INLINE void run(const struct pxd_lesson *t, struct view *v, unsigned word, const
 		uint64_t image;
 
 		look(v, i, x);
-		image = pxd_image_of(before + sum_of(t->w[i / BLOCK], x), newest + at, word, swap);
+		image = pxd_image_of(before + sum_of(t[i / BLOCK].w, x), newest + at, word, swap);
 		if (self != out) {
 			uint64_t d = pxd_image(self + at, word, swap, true) - image;
 

@@ -13,7 +13,6 @@
 #include "link_rate.h"
 #include "pack.h"
 #include "quiet.h"
-#include "residual.h"
 #include "stream_life.h"
 #include "wait.h"
 
@@ -365,12 +364,11 @@ void pxd_path_close(struct pxd_path *l)
 		uv_close((uv_handle_t *)&l->tick, NULL);
 		pxd_pack_close(l);
 	}
-	pxd_studies_close(&l->studies);
 }
 
 void pxd_path_free(struct pxd_path *l)
 {
-	pxd_studies_fini(&l->studies);
+	pxd_pack_free(l);
 	for (int i = 0; i < l->nstreams; i++) {
 		pxd_outq_fini(&l->stream[i]->q);
 		pxd_history_fini(&l->stream[i]->history);
@@ -559,8 +557,6 @@ int pxd_path_open(struct pxd_path *l, struct pxd_node *d, int peer, int gateway,
 	l->opts = pxd_hosts_link(d->hosts, d->self, peer);
 	l->retain = retain;
 	l->best_use = 1;
-	pxd_studies_init(
-		&l->studies, &d->loop, &d->events, &l->count.codec[pxd_codec_slot(PXD_CODEC_RESIDUAL)].ns);
 	if (getrandom(&l->session, sizeof l->session, 0) != sizeof l->session)
 		l->session = px_now_ns();
 	l->session |= 1; /* 0 means none */

@@ -116,7 +116,7 @@ void pxd_rate_tick(struct pxd_path *l, uint64_t now, int (*add)(struct pxd_path 
 {
 	struct progress p = tcp_progress(l);
 	bool was = l->was_full, spared = l->spared;
-	double dt = (double)px_past(now, l->tick_at) / 1e9;
+	double dt = (double)px_past(now, l->tick_at) / 1e9, least;
 
 	l->tick_at = now;
 	l->was_full = p.full;
@@ -124,8 +124,9 @@ void pxd_rate_tick(struct pxd_path *l, uint64_t now, int (*add)(struct pxd_path 
 	/* Everything is on its way: it was faster than reckoned. */
 	if (!p.full && l->wire_until > now + 1000ull * p.rtt_us)
 		l->wire_until = now + 1000ull * p.rtt_us;
-	if (spared && !p.full && p.emulated <= 0 && dt > 0 && (double)p.bytes / dt > l->rate)
-		l->rate += 0.5 * ((double)p.bytes / dt - l->rate); /* at least so fast, or nearly */
+	least = dt > 0 ? (double)p.bytes / dt : 0;
+	if (spared && !p.full && p.emulated <= 0 && least > l->rate)
+		l->rate += 0.5 * (least - l->rate); /* it has carried so much, or nearly */
 	if (!p.full || p.bytes == 0 || dt <= 0) {
 		l->full_since = 0;
 		return;

@@ -1,6 +1,6 @@
 /* link_rate.h: how fast a path is when it is full, and from that how many streams it shall have.
  *
- * Used by link.c at each tick. Owns rate, window and settled of struct pxd_path; the streams are link.c's, which adds them.
+ * Used by link.c at each tick. Owns rate, window and settled of struct pxd_path, and corrects what pack.c reckons with (wire_until); the streams are link.c's, which adds them.
  */
 #ifndef PXD_LINK_RATE_H
 #define PXD_LINK_RATE_H

@@ -12,6 +12,7 @@
 
 #include "err.h"
 #include "lossy.h"
+#include "residual.h"
 #include "seg_code.h"
 #include "wait.h"
 
@@ -143,7 +144,7 @@ static void count(struct pxd_path *l, const struct job *j, size_t out)
 	}
 }
 
-/* A lesson is needed first (study.h), which has been made, or takes its time, too. */
+/* A lesson is needed first (study.h). */
 static bool learns(const struct job *j)
 {
 	return j->hint.bound == 0 && j->ch.predicted && pxd_predict_learnt(&j->pred);
@@ -185,23 +186,30 @@ static void begin(struct job *j)
 {
 	struct pxd_kept *ref[PXD_PREDICT_REFS];
 
+	if (!learns(j)) {
+		encode(j);
+		return;
+	}
 	refs_of(j, ref);
-	if (learns(j))
-		j->began = px_now_ns();
+	j->began = px_now_ns(); /* if it has to wait for its lesson, that counts, too */
 	j->student.go = on_lesson;
-	if (!learns(j) ||
-		pxd_study(&j->l->studies, &j->pred, pxd_predict_word(j->f.elem), ref, &j->student) < 0)
+	if (pxd_study(&j->l->studies, &j->pred, pxd_predict_word(j->f.elem), ref, &j->student) < 0)
 		encode(j); /* which makes the lesson, if there is no memory to wait for it */
+}
+
+/* How long the wire will be busy with what it was given, in ns. */
+static uint64_t wire_busy(const struct pxd_path *l)
+{
+	uint64_t now = px_now_ns();
+
+	return l->wire_until > now ? l->wire_until - now : 0;
 }
 
 /* n bytes more for the wire. */
 static void wire_note(struct pxd_path *l, size_t n)
 {
-	uint64_t now = px_now_ns();
-
 	if (l->rate > 0)
-		l->wire_until = (l->wire_until > now ? l->wire_until : now) +
-				(uint64_t)((double)n / (l->rate * HURRY) * 1e9);
+		l->wire_until = px_now_ns() + wire_busy(l) + (uint64_t)((double)n / (l->rate * HURRY) * 1e9);
 }
 
 /* seg, whose plain bytes are j->in, to its stream. The next one like it will refer to it. */
@@ -268,16 +276,14 @@ static void on_packed(uv_work_t *w, int status)
 static size_t wire_ahead(const struct pxd_path *l)
 {
 	double n = (double)l->packing_len, ns = (double)l->packing_ns / px_wait_cores(), unsent = 0;
-	uint64_t now = px_now_ns();
+	double busy = (double)wire_busy(l) / 1e9 * l->rate;
 
 	if (l->rate >= PXD_THIN && px_wait_crowded())
 		return 0;
 	for (int i = 0; i < l->nstreams; i++)
 		unsent += (double)l->stream[i]->q.unsent;
 	/* What has been written may be before the wire, too. */
-	if (l->wire_until > now && unsent < (double)(l->wire_until - now) / 1e9 * l->rate)
-		unsent = (double)(l->wire_until - now) / 1e9 * l->rate;
-	n += unsent - ns / 1e9 * l->rate;
+	n += (unsent > busy ? unsent : busy) - ns / 1e9 * l->rate;
 	return n > 0 ? (size_t)n : 0;
 }
 
@@ -417,12 +423,11 @@ static int pack(struct job *j, bool ahead)
 /* Is it too early for a segment of n bytes? How long, in ns. */
 static int64_t early(const struct pxd_path *l, size_t n)
 {
-	uint64_t now = px_now_ns();
-	double busy = l->wire_until > now ? (double)(l->wire_until - now) : 0;
+	double busy;
 
 	if (!(l->rate > 0) || l->rate_told || l->closed)
 		return 0;
-	busy += (double)l->packing_len / (l->rate * HURRY) * 1e9;
+	busy = (double)wire_busy(l) + (double)l->packing_len / (l->rate * HURRY) * 1e9;
 	return (int64_t)(busy - AHEAD_NS - 0.25 * (double)n / l->rate * 1e9);
 }
 
@@ -472,6 +477,8 @@ int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, 
 
 int pxd_pack_open(struct pxd_path *l)
 {
+	pxd_studies_init(&l->studies, &l->d->loop, &l->d->events,
+		&l->count.codec[pxd_codec_slot(PXD_CODEC_RESIDUAL)].ns);
 	px_list_init(&l->late);
 	l->late_timer.data = l;
 	return uv_timer_init(&l->d->loop, &l->late_timer) < 0 ? PX_ENOMEM : PX_OK;
@@ -488,6 +495,12 @@ void pxd_pack_close(struct pxd_path *l)
 		pxd_seg_put(j->in);
 		free(j);
 	}
+	pxd_studies_close(&l->studies);
+}
+
+void pxd_pack_free(struct pxd_path *l)
+{
+	pxd_studies_fini(&l->studies);
 }
 
 /* Reading. */

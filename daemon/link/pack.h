@@ -8,9 +8,11 @@
 
 #include "link.h"
 
-/* pxd_pack_open, pxd_pack_close: what link l needs of its loop. Nothing may be packed behind close. */
+/* pxd_pack_open, pxd_pack_close: what link l needs of its loop. Nothing may be packed behind close. pxd_pack_free: the rest, when the loop has
+ * ended; also of a link that was never opened. */
 int pxd_pack_open(struct pxd_path *l);
 void pxd_pack_close(struct pxd_path *l);
+void pxd_pack_free(struct pxd_path *l);
 
 /* pxd_pack: segment seg of frame f (header of the plain segment) for link l: choose predictor and codec, encode, queue it. 0 or
  * PX_ENOMEM. ahead: the announcement of its message follows; it is queued at once before that if it is not encoded. */

@@ -188,6 +188,10 @@ int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, 
 {
 	return pxd_path_put_seg(l, f, seg, ahead);
 }
+void pxd_pack_free(struct pxd_path *l)
+{
+	(void)l;
+}
 void pxd_pack_go(struct pxd_path *l)
 {
 	(void)l;

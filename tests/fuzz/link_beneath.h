@@ -165,6 +165,11 @@ void pxd_pack_close(struct pxd_path *l)
 	(void)l;
 }
 
+void pxd_pack_free(struct pxd_path *l)
+{
+	(void)l;
+}
+
 void pxd_pack_go(struct pxd_path *l)
 {
 	(void)l;

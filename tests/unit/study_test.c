@@ -49,6 +49,16 @@ static struct pxd_kept *keep(struct pxd_history *h, unsigned flow, uint32_t msg)
 	return k;
 }
 
+/* Messages 1 to n of a flow, remembered; the last one. */
+static struct pxd_kept *keep_some(struct pxd_history *h, unsigned flow, uint32_t n)
+{
+	struct pxd_kept *k = NULL;
+
+	for (uint32_t msg = 1; msg <= n; msg++)
+		k = keep(h, flow, msg);
+	return k;
+}
+
 /* What learns from k and those before it, `each` messages apart. */
 static struct pxd_predictor predictor(
 	const struct pxd_kept *k, int nrefs, int each, struct pxd_kept *ref[PXD_PREDICT_REFS])
@@ -102,15 +112,14 @@ TEST(a_lesson_ahead_is_that_of_the_next_segment)
 {
 	for (int each = 1; each <= 2; each++)
 		for (int nrefs = 2; nrefs <= PXD_PREDICT_LESSON; nrefs++) {
-			struct pxd_kept *k = NULL, *ref[PXD_PREDICT_REFS];
+			struct pxd_kept *k, *ref[PXD_PREDICT_REFS];
 			struct student s = { .s.go = on_lesson };
 			struct pxd_studies a;
 			struct pxd_history h;
 			struct pxd_predictor p;
 
 			begin(&h, &a);
-			for (uint32_t msg = 1; msg <= 9; msg++)
-				k = keep(&h, 1, msg);
+			k = keep_some(&h, 1, 9);
 			p = predictor(pxd_kept_before(k, each), nrefs, each, ref);
 			pxd_study_ahead(&a, &p, 8, k, ref);
 			pxd_study_ahead(&a, &p, 8, k, ref); /* said twice */
@@ -128,7 +137,7 @@ TEST(a_lesson_ahead_is_that_of_the_next_segment)
 
 TEST(other_references_have_a_lesson_of_their_own)
 {
-	struct pxd_kept *k = NULL, *ref[PXD_PREDICT_REFS];
+	struct pxd_kept *k, *ref[PXD_PREDICT_REFS];
 	struct student s[4] = { { .s.go = on_lesson }, { .s.go = on_lesson }, { .s.go = on_lesson },
 		{ .s.go = on_lesson } };
 	struct pxd_studies a;
@@ -136,8 +145,7 @@ TEST(other_references_have_a_lesson_of_their_own)
 	struct pxd_predictor p, q;
 
 	begin(&h, &a);
-	for (uint32_t msg = 1; msg <= 9; msg++)
-		k = keep(&h, 1, msg);
+	k = keep_some(&h, 1, 9);
 	p = predictor(pxd_kept_before(k, 1), 4, 1, ref);
 	pxd_study_ahead(&a, &p, 8, k, ref);
 	for (int i = 0; i < 4; i++) { /* before it is made, and each twice */
@@ -156,15 +164,14 @@ TEST(other_references_have_a_lesson_of_their_own)
 
 TEST(whoever_waits_gets_it_though_its_references_are_forgotten)
 {
-	struct pxd_kept *k = NULL, *ref[PXD_PREDICT_REFS];
+	struct pxd_kept *k, *ref[PXD_PREDICT_REFS];
 	struct student s[2] = { { .s.go = on_lesson }, { .s.go = on_lesson } };
 	struct pxd_studies a;
 	struct pxd_history h;
 	struct pxd_predictor p;
 
 	begin(&h, &a);
-	for (uint32_t msg = 1; msg <= 9; msg++)
-		k = keep(&h, 1, msg);
+	k = keep_some(&h, 1, 9);
 	p = predictor(pxd_kept_before(k, 1), 4, 1, ref);
 	pxd_study_ahead(&a, &p, 8, k, ref);
 	p = predictor(k, 4, 1, ref);
@@ -192,11 +199,10 @@ TEST(lessons_ahead_take_no_more_than_their_share)
 	begin(&h, &a);
 	a.trust = 100000;
 	for (unsigned flow = 0; flow < 3000; flow++) {
-		struct pxd_kept *k = NULL, *ref[PXD_PREDICT_REFS];
+		struct pxd_kept *k, *ref[PXD_PREDICT_REFS];
 		struct pxd_predictor p;
 
-		for (uint32_t msg = 1; msg <= 4; msg++)
-			k = keep(&h, flow, msg);
+		k = keep_some(&h, flow, 4);
 		p = predictor(pxd_kept_before(k, 1), 3, 1, ref);
 		pxd_study_ahead(&a, &p, 8, k, ref);
 		CHECK(a.bytes <= (8 << 20) + 3 * LEN);
@@ -214,13 +220,12 @@ TEST(lessons_that_nobody_needs_are_given_up)
 
 	begin(&h, &a);
 	for (unsigned flow = 0; flow < 3000; flow++) {
-		struct pxd_kept *k = NULL, *ref[PXD_PREDICT_REFS];
+		struct pxd_kept *k, *ref[PXD_PREDICT_REFS];
 		struct pxd_predictor p;
 		struct student s = { .s.go = on_lesson };
 		uint64_t before = events;
 
-		for (uint32_t msg = 1; msg <= 4; msg++)
-			k = keep(&h, flow, msg);
+		k = keep_some(&h, flow, 4);
 		p = predictor(pxd_kept_before(k, 1), 3, 1, ref);
 		CHECK_INT(pxd_study(&a, &p, 8, ref, &s.s), 0);
 		uv_run(&loop, UV_RUN_DEFAULT);
