@@ -201,40 +201,71 @@ static int trial(
 	return found;
 }
 
-/* The codec that is fastest, or worth a trial. */
-static struct pxd_choice pick_codec(
-	struct pxd_auto *a, struct class *k, double n, double w, double hidden, unsigned elem)
+/* The codec that is fastest, or worth a trial (*tried); -1: none. */
+static int pick(
+	const struct pxd_auto *a, const struct class *k, double n, double w, double hidden, bool *tried)
 {
 	double best = w;
-	int pick = -1, other;
+	int found = -1, other;
 
 	for (int i = 0; i < k->candidates; i++) {
 		double v = cost(i, n, w, k->cell[i].ratio, speed_of(k, i), hidden);
 
-		if (v < best * (pick < 0 ? GAIN : 1) && (a->saved >= 0 || v < 0.8 * w)) {
+		if (v < best * (found < 0 ? GAIN : 1) && (a->saved >= 0 || v < 0.8 * w)) {
 			best = v;
-			pick = i;
+			found = i;
 		}
 	}
 	other = trial(a, k, n, w, hidden, best);
-	if (other >= 0) {
-		k->cell[other].trying = true;
-		pick = other;
-	}
-	if (pick < 0)
-		return (struct pxd_choice){ .codec = PXD_CODEC_NONE };
-	a->hidden = hidden;
-	return (struct pxd_choice){ .codec = with_shuffle(candidates[pick].codec, elem),
-		.level = candidates[pick].level,
-		.ns = FIXED_NS + n / speed_of(k, pick),
-		.len = (size_t)(n * k->cell[pick].ratio) };
+	*tried = other >= 0;
+	return *tried ? other : found;
 }
 
-static void save(struct pxd_auto *a, double w)
+static struct pxd_choice pick_codec(
+	struct pxd_auto *a, struct class *k, double n, double w, double hidden, unsigned elem)
+{
+	bool tried;
+	int i = pick(a, k, n, w, hidden, &tried);
+
+	if (i < 0)
+		return (struct pxd_choice){ .codec = PXD_CODEC_NONE };
+	if (tried)
+		k->cell[i].trying = true;
+	a->hidden = hidden;
+	return (struct pxd_choice){ .codec = with_shuffle(candidates[i].codec, elem),
+		.level = candidates[i].level,
+		.ns = FIXED_NS + n / speed_of(k, i),
+		.len = (size_t)(n * k->cell[i].ratio) };
+}
+
+/* One segment more, whatever becomes of it. */
+static void begin(struct pxd_auto *a, struct class *k, double w)
 {
 	a->saved += SAVE * w;
 	if (a->saved > SAVE_MAX_NS)
 		a->saved = SAVE_MAX_NS;
+	k->seq++;
+}
+
+/* Does a segment stay plain whatever is in it? */
+static bool left(struct pxd_auto *a, struct class *k, double n, double w, double hidden)
+{
+	bool tried;
+
+	begin(a, k, w);
+	if (k->pause > 0) {
+		k->pause--;
+		return true;
+	}
+	/* A wire that the fastest codec cannot beat needs no look at the data. */
+	if (cost(LZ4, n, w, 0, candidates[LZ4].hope * candidates[LZ4].speed, hidden) >= w)
+		return true;
+	if (!k->known || k->plain_run >= RESAMPLE)
+		return (n < SAMPLE ? n : SAMPLE) / speed_of(k, SAMPLER) > a->saved + hidden;
+	if (pick(a, k, n, w, hidden, &tried) >= 0)
+		return false;
+	k->plain_run++;
+	return true;
 }
 
 static struct pxd_choice choose_auto(
@@ -243,29 +274,30 @@ static struct pxd_choice choose_auto(
 	static const struct pxd_choice plain = { .codec = PXD_CODEC_NONE };
 	struct class *k = class_of(a, elem, false);
 	double w = (double)n / a->rate, hidden = queued / a->rate;
-	size_t len = n < SAMPLE ? n : SAMPLE;
 	struct pxd_choice ch;
 
-	save(a, w);
-	k->seq++;
-	if (k->pause > 0) {
-		k->pause--;
+	if (left(a, k, (double)n, w, hidden))
 		return plain;
-	}
-	/* A wire that the fastest codec cannot beat needs no look at the data. */
-	if (cost(LZ4, (double)n, w, 0, candidates[LZ4].hope * candidates[LZ4].speed, hidden) >= w)
+	if ((!k->known || k->plain_run >= RESAMPLE) && !sample(a, k, c, in, n, elem)) {
+		pause_begin(k);
 		return plain;
-	if (!k->known || k->plain_run >= RESAMPLE) {
-		if ((double)len / speed_of(k, SAMPLER) > a->saved + hidden)
-			return plain;
-		if (!sample(a, k, c, in, n, elem)) {
-			pause_begin(k);
-			return plain;
-		}
 	}
 	ch = pick_codec(a, k, (double)n, w, hidden, elem);
 	k->plain_run = ch.codec ? 0 : k->plain_run + 1;
 	return ch;
+}
+
+bool pxd_auto_leaves(struct pxd_auto *a, size_t n, unsigned elem, double rate, size_t queued)
+{
+	struct class *k = class_of(a, elem, false);
+	double saved = a->saved;
+
+	a->rate = rate / 1e9;
+	if (left(a, k, (double)n, (double)n / a->rate, (double)queued / a->rate))
+		return true;
+	a->saved = saved; /* pxd_auto_choose begins with it */
+	k->seq--;
+	return false;
 }
 
 /* `compress:` names a codec: it is used unless the data does not shrink. */
@@ -313,8 +345,7 @@ struct pxd_choice pxd_auto_choose_known(
 	} else if (rate > 0) {
 		a->rate = rate / 1e9;
 		w = (double)n / a->rate;
-		save(a, w);
-		k->seq++;
+		begin(a, k, w);
 		k->known = true; /* anew for each flow; what is learnt is the speed */
 		for (int i = 0; i < CANDIDATES; i++) {
 			k->cell[i].ratio = i == LZ4        ? 1

@@ -43,6 +43,9 @@ void pxd_auto_free(struct pxd_auto *a);
  * queued: bytes that will still wait for the wire when a core is free to compress this segment. in may be sampled (codec c is used for it). */
 struct pxd_choice pxd_auto_choose(struct pxd_auto *a, struct pxd_codec *c, const uint8_t *in, size_t n,
 	unsigned elem, double rate, size_t queued);
+/* pxd_auto_leaves: would pxd_auto_choose (mode PXD_COMPRESS_AUTO, rate known) leave such a segment plain whatever is in it? If so, that counts
+ * as its choice. */
+bool pxd_auto_leaves(struct pxd_auto *a, size_t n, unsigned elem, double rate, size_t queued);
 /* pxd_auto_choose_known: the same for a segment that has been predicted, of which the codecs will make what *o says. */
 struct pxd_choice pxd_auto_choose_known(
 	struct pxd_auto *a, const struct pxd_outlook *o, size_t n, unsigned elem, double rate, size_t queued);

@@ -299,16 +299,21 @@ static struct px_hint hint_of(const struct pxd_path *l, const struct px_frame *f
 	return h;
 }
 
-bool pxd_pack_pays(const struct pxd_path *l, uint64_t n)
+/* Shall segments like this one be remembered, and predicted from what is? */
+static bool foreseen(const struct pxd_path *l, const struct px_frame *f, size_t n)
 {
-	return l->choose && n >= PXD_PACK_MIN &&
-	       (l->opts->compress != PXD_COMPRESS_AUTO || (l->rate > 0 && l->rate < PXD_BRISK));
+	return l->forecast && pxd_auto_foresees(l->opts, f->elem, n, l->rate);
 }
 
-/* Shall segments like this one be remembered, and predicted from what is? */
-static bool foreseen(const struct pxd_path *l, const struct px_frame *f, const struct pxd_seg *seg)
+bool pxd_pack_pays(struct pxd_path *l, const struct px_frame *f, size_t n)
 {
-	return l->forecast && pxd_auto_foresees(l->opts, f->elem, seg->len, l->rate);
+	if (!l->choose || n < PXD_PACK_MIN)
+		return false;
+	if (l->opts->compress != PXD_COMPRESS_AUTO || foreseen(l, f, n))
+		return true;
+	if (!(l->rate > 0 && l->rate < PXD_BRISK))
+		return false;
+	return l->rate < PXD_THIN || !pxd_auto_leaves(l->choose, n, f->elem, l->rate, wire_ahead(l));
 }
 
 /* The stream that has the newest references for f that its reader has acknowledged; if there are none, one that knows such
@@ -396,7 +401,7 @@ static int pack(struct job *j, bool ahead)
 	struct job *k;
 
 	if (l->choose && mine() && j->hint.bound == 0) {
-		if (foreseen(l, &j->f, j->in)) {
+		if (foreseen(l, &j->f, j->in->len)) {
 			j->f.flags |= PX_FF_KEEP;
 			choose_predicted(j);
 		}
@@ -464,7 +469,7 @@ int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, 
 	pxd_recorder_put(l->recorder, f, seg->data);
 	j.hint = hint_of(l, f);
 	j.f.seq = 0;
-	if (!l->choose || j.hint.bound != 0 || !foreseen(l, f, seg) ||
+	if (!l->choose || j.hint.bound != 0 || !foreseen(l, f, seg->len) ||
 		(px_list_empty(&l->late) && early(l, seg->len) <= 0) || !(k = malloc(sizeof *k)))
 		return pack(&j, ahead);
 	*k = j;

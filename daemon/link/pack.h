@@ -21,8 +21,8 @@ int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, 
 /* pxd_pack_go: encode what had to wait for the wire, as far as that is done with what came before; also called by itself. */
 void pxd_pack_go(struct pxd_path *l);
 
-/* pxd_pack_pays: may link l compress a segment of n bytes, a few KiB? */
-bool pxd_pack_pays(const struct pxd_path *l, uint64_t n);
+/* pxd_pack_pays: may link l compress f's payload of n bytes, a few KiB, as a segment? If not, it does not choose again for it. */
+bool pxd_pack_pays(struct pxd_path *l, const struct px_frame *f, size_t n);
 
 struct pxd_unpack {
 	uv_work_t work;

@@ -487,7 +487,7 @@ int pxd_out_flow_take(struct pxd_out_flow *o, const struct px_frame *f, const ui
 		pxd_rate_told(t->path, (double)f->total);
 		return PX_OK;
 	}
-	if (f->type == PX_F_MSG && pxd_pack_pays(t->path, f->body) && inline_pack(o, f, body))
+	if (f->type == PX_F_MSG && pxd_pack_pays(t->path, f, f->body) && inline_pack(o, f, body))
 		return PX_OK;
 	if (px_list_empty(&t->waiting) && may_leave(o, t, f))
 		return envelope_put(o, t, f, body);

@@ -358,6 +358,49 @@ TEST(late_answers_do_no_harm)
 	pxd_auto_free(a);
 }
 
+/* Who asks first whether a segment stays plain whatever is in it gets the choices of who does not ask. */
+TEST(what_is_left_without_a_look_is_what_a_look_leaves)
+{
+	static const double bytes_s[] = { 1e6, 30e6, 125e6, 400e6, 1e9 };
+	struct pxd_link_opts o = { .compress = PXD_COMPRESS_AUTO };
+	int asked = 0, left = 0;
+
+	REQUIRE(prepare());
+	for (enum kind kind = 0; kind < KINDS; kind++) {
+		for (size_t r = 0; r < sizeof bytes_s / sizeof *bytes_s; r++) {
+			struct pxd_auto *a = pxd_auto_new(&o), *b = pxd_auto_new(&o);
+
+			REQUIRE(a && b);
+			for (int i = 0; i < 400; i++) {
+				size_t n = i % 3 ? 41472 : 4096, queued = i % 5 ? 0 : 100000, m = 0;
+				int v = i % VARIANTS;
+				const uint8_t *in = data[kind][v];
+				struct pxd_choice x, y = { .codec = PXD_CODEC_NONE };
+
+				x = pxd_auto_choose(a, codec, in, n, kind_elem[kind], bytes_s[r], queued);
+				if (!pxd_auto_leaves(b, n, kind_elem[kind], bytes_s[r], queued))
+					y = pxd_auto_choose(
+						b, codec, in, n, kind_elem[kind], bytes_s[r], queued);
+				else
+					left++;
+				asked++;
+				CHECK_INT(y.codec, x.codec);
+				CHECK_INT(y.level, x.level);
+				for (int c = 0; c < 3; c++)
+					if ((x.codec & 15) == codec_of[c] && x.level == level_of[c])
+						m = (size_t)((double)packed[kind][v][c] * (double)n / SEG);
+				pxd_auto_learn(a, x, kind_elem[kind], n, m, n);
+				pxd_auto_learn(b, y, kind_elem[kind], n, m, n);
+			}
+			CHECK_UINT(pxd_auto_samples(b), pxd_auto_samples(a));
+			pxd_auto_free(a);
+			pxd_auto_free(b);
+		}
+	}
+	CHECK(left > asked / 10 && left < asked);
+	printf("  %d of %d left without a look\n", left, asked);
+}
+
 TEST(fixed_codec_is_kept_except_where_nothing_shrinks)
 {
 	struct pxd_link_opts o = { .compress = PXD_COMPRESS_ZLIB, .compress_level = 6 };
