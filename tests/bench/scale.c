@@ -197,9 +197,10 @@ void pxd_pack_go(struct pxd_path *l)
 	(void)l;
 }
 
-bool pxd_pack_pays(const struct pxd_path *l, uint64_t n)
+bool pxd_pack_pays(struct pxd_path *l, const struct px_frame *f, size_t n)
 {
 	(void)l;
+	(void)f;
 	(void)n;
 	return false;
 }
