@@ -2,7 +2,7 @@
 #
 #   make                 libraries, daemons, pacxrun, pacxctl
 #   make check           build and run every test that fits CI's time
-#   make check-long      the long forms: big messages, all ScaLAPACK tests, Global Arrays and coarrays, 100,000 messages per vendor pair
+#   make check-long      the long forms: big messages, all ScaLAPACK tests, Global Arrays, coarrays and h5py, 100,000 messages per vendor pair
 #   make check-mpis      the MPI test programs in worlds of Debian 12, 13 and unstable: private roots are made and built in (root, debootstrap)
 #   make check-unlike    what runs on i386, s390x and aarch64 alone and MPI programs on worlds with such sites (qemu), made from Debian's packages in build/unlike
 #   make bench           figures of the relay, each next to a reference measured in the same run; PART=onesite: collectives and messages within a site
