@@ -95,7 +95,7 @@ static void on_work(uv_work_t *w)
 			j->ch.predicted ? &j->pred : NULL, j->student.lesson, ref, j->in->data, j->in->len,
 			m->scratch, j->out->data, j->in->len - 1);
 	j->ns = px_cpu_ns() - t;
-	j->passed = px_now_ns() - j->began;
+	j->passed = px_past(px_now_ns(), j->began);
 }
 
 static void refs_put(struct refs *r)

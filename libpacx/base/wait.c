@@ -9,6 +9,7 @@
 #include "wait.h"
 
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -38,7 +39,7 @@ static const struct px_wait_policy lazy = { 0, 20 * US, 50 * US, 200 * US };
 static bool more_than_cores;
 static struct px_wait_policy chosen = { 0, 1000 * US, 50 * US, 200 * US };
 
-static uint64_t stood; /* nanoseconds that do not count, see px_now_stood */
+static _Atomic uint64_t stood; /* nanoseconds that do not count, see px_now_stood */
 
 uint64_t px_cpu_ns(void)
 {
@@ -53,12 +54,13 @@ uint64_t px_now_ns(void)
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec - stood;
+	return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec -
+	       atomic_load_explicit(&stood, memory_order_relaxed);
 }
 
 void px_now_stood(uint64_t ns)
 {
-	stood += ns;
+	atomic_fetch_add_explicit(&stood, ns, memory_order_relaxed);
 }
 
 int px_wait_cores(void)

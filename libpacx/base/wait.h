@@ -46,8 +46,8 @@ void px_wait_idle(struct px_wait *w);
 
 uint64_t px_cpu_ns(void); /* of this thread: CLOCK_THREAD_CPUTIME_ID */
 uint64_t px_now_ns(void); /* CLOCK_MONOTONIC, less what px_now_stood was told */
-/* px_now_stood: this process was stopped (Ctrl-Z) for so long, and whoever waits for others should not count it. Processes of one
- * thread only. */
+/* px_now_stood: this process was stopped (Ctrl-Z) for so long, and whoever waits for others should not count it. Called by one
+ * thread; others may read the clock meanwhile. */
 void px_now_stood(uint64_t ns);
 /* px_past: how long ago `then` was. What was noted between a stop and px_now_stood lies ahead of the clock: not long ago. */
 static inline uint64_t px_past(uint64_t now, uint64_t then)

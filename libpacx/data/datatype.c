@@ -2,7 +2,8 @@
  *
  * Design: PMPI_Pack of both vendors writes no header and gives the bytes of the type map in order
  * (measured), so packing is theirs. Whether a type is contiguous is found by
- * its constructor where that is enough, otherwise by packing one element whose bytes tell their place.
+ * its constructor where that is enough, otherwise by packing one element whose bytes tell their place, or, where that would be many, from
+ * its type map.
  */
 #include "datatype.h"
 
@@ -16,7 +17,7 @@
 #include "typemap.h"
 #include "vendor.h"
 
-#define PROBE_MAX  (16 << 20) /* larger odd types are taken as not contiguous, which is only slower */
+#define PROBE_MAX  (16 << 20) /* so many bytes are packed to see whether a type is contiguous */
 #define PACK_CHUNK (1 << 30)  /* PMPI_Pack counts bytes in int */
 
 static struct px_map *cache;
@@ -113,7 +114,7 @@ static bool is_contiguous(MPI_Datatype t, const struct px_type *p)
 			px_n.Type_free(&inner);
 		return yes;
 	}
-	return p->size <= PROBE_MAX && packs_in_order(t, (int)p->size);
+	return p->size <= PROBE_MAX ? packs_in_order(t, (int)p->size) : px_typemap_dense(t);
 }
 
 static bool is_floating(MPI_Datatype t)

@@ -515,6 +515,23 @@ const struct px_typemap *px_typemap_get(MPI_Datatype t)
 	return m;
 }
 
+bool px_typemap_dense(MPI_Datatype t)
+{
+	struct px_typemap *m = calloc(1, sizeof *m);
+	bool dense = m && map_type(m, t, 0) == MPI_SUCCESS;
+	MPI_Count at = 0;
+
+	for (int i = 0; dense && i < m->n; i++) {
+		const struct px_run *u = &m->run[i];
+		MPI_Count bytes = u->count * px_type_get(px_basic(u->code))->size;
+
+		dense = u->offset == at && (u->rep == 1 || u->stride == bytes);
+		at += u->rep * bytes;
+	}
+	px_typemap_free(m);
+	return dense;
+}
+
 const struct px_typemap *px_typemap_there(MPI_Datatype t, const struct px_repr *as)
 {
 	const struct px_typemap *here = px_typemap_get(t);

@@ -39,6 +39,9 @@ struct px_typemap {
 const struct px_typemap *px_typemap_get(MPI_Datatype t);
 void px_typemap_free(struct px_typemap *m);
 
+/* px_typemap_dense: does one element of t begin at its address and lie there as it is packed, without gaps? t need not be known yet. */
+bool px_typemap_dense(MPI_Datatype t);
+
 /* px_typemap_there: the same for a machine with other sizes and alignments: as it would be laid out if the datatype had been made there, by the
  * same calls (MPI standard 12.2.4, of target datatypes). `as` must outlive t. */
 const struct px_typemap *px_typemap_there(MPI_Datatype t, const struct px_repr *as);

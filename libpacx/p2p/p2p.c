@@ -489,53 +489,52 @@ int px_Isendrecv(const void *sbuf, MPI_Count scount, MPI_Datatype st, int dst, i
 #endif
 
 /* Both replace forms send a packed copy, so that the receive may fill the buffer at any time. */
-static int packed_copy(
-	struct px_comm *c, const void *buf, MPI_Count count, MPI_Datatype t, void **copy, MPI_Count *bytes)
+struct packed {
+	void *copy;
+	MPI_Count n;
+	MPI_Datatype type;        /* MPI_PACKED; or that of the buffer, with its layout */
+	const struct px_sig *sig; /* of what is packed, where a site is unlike us; else NULL */
+};
+
+/* MPI error code, raised. */
+static int pack_copy(struct px_comm *c, const void *buf, MPI_Count count, MPI_Datatype t, struct packed *k)
 {
 	const struct px_type *p = px_type_get(t);
+	MPI_Count bytes;
 	int rc;
 
-	*copy = NULL;
-	*bytes = 0;
+	*k = (struct packed){ .type = MPI_PACKED, .sig = px_unlike_any ? px_signature_get(t) : NULL };
 	if (count < 0)
 		return px_raise_count(c, count);
-	if (!p)
+	if (!p || (px_unlike_any && !k->sig))
 		return px_raise_type(c);
-	*bytes = count * p->size;
-	if (*bytes > INT_MAX)
-		return px_raise_count(c, count); /* a local native send may count in int only */
-	*copy = malloc((size_t)*bytes + 1);
-	if (!*copy)
+	k->n = bytes = count * p->size;
+	if (!px_fits(bytes)) { /* a local native send counts in int */
+		if (!p->contig)
+			return px_raise_count(c, count);
+		*k = (struct packed){ .n = count, .type = t };
+	}
+	k->copy = malloc((size_t)bytes + 1);
+	if (!k->copy)
 		return px_raise_memory(c);
-	rc = px_type_pack(buf, count, t, *copy);
+	rc = px_type_pack(buf, count, t, k->copy);
 	if (rc != MPI_SUCCESS) {
-		free(*copy);
+		free(k->copy);
 		return px_raise_as(c, rc, NULL);
 	}
 	return MPI_SUCCESS;
 }
 
-/* The signature of a packed copy, which has to be known where a site is unlike us. MPI error code, raised. */
-static int packed_sig(struct px_comm *c, MPI_Datatype t, const struct px_sig **sig)
-{
-	*sig = px_unlike_any ? px_signature_get(t) : NULL;
-	return px_unlike_any && !*sig ? px_raise_type(c) : MPI_SUCCESS;
-}
-
 int px_Sendrecv_replace(void *buf, MPI_Count count, MPI_Datatype t, int dst, int stag, int src, int rtag,
 	struct px_comm *c, MPI_Status *status)
 {
-	const struct px_sig *sig;
-	MPI_Count bytes;
-	void *copy;
-	int rc = packed_sig(c, t, &sig);
+	struct packed k;
+	int rc = pack_copy(c, buf, count, t, &k);
 
-	if (rc == MPI_SUCCESS)
-		rc = packed_copy(c, buf, count, t, &copy, &bytes);
 	if (rc != MPI_SUCCESS)
 		return rc;
-	rc = sendrecv(copy, bytes, MPI_PACKED, sig, dst, stag, buf, count, t, src, rtag, c, status);
-	free(copy);
+	rc = sendrecv(k.copy, k.n, k.type, k.sig, dst, stag, buf, count, t, src, rtag, c, status);
+	free(k.copy);
 	return rc;
 }
 
@@ -543,20 +542,16 @@ int px_Sendrecv_replace(void *buf, MPI_Count count, MPI_Datatype t, int dst, int
 int px_Isendrecv_replace(void *buf, MPI_Count count, MPI_Datatype t, int dst, int stag, int src, int rtag,
 	struct px_comm *c, MPI_Request *req)
 {
-	const struct px_sig *sig;
-	MPI_Count bytes;
-	void *copy;
-	int rc = packed_sig(c, t, &sig);
+	struct packed k;
+	int rc = pack_copy(c, buf, count, t, &k);
 
-	if (rc == MPI_SUCCESS)
-		rc = packed_copy(c, buf, count, t, &copy, &bytes);
 	if (rc != MPI_SUCCESS)
 		return rc;
-	rc = isendrecv(copy, bytes, MPI_PACKED, sig, dst, stag, buf, count, t, src, rtag, c, req);
+	rc = isendrecv(k.copy, k.n, k.type, k.sig, dst, stag, buf, count, t, src, rtag, c, req);
 	if (rc == MPI_SUCCESS)
-		px_req_find(*req)->copy = copy;
+		px_req_find(*req)->copy = k.copy;
 	else
-		free(copy);
+		free(k.copy);
 	return rc;
 }
 #endif

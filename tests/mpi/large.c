@@ -132,6 +132,29 @@ static void messages(int first, int last)
 	MPI_Type_free(&same);
 }
 
+/* Two ranks exchange, in place. */
+static void replace(int first, int last)
+{
+	int other = chk_rank == first ? last : first;
+	MPI_Status st;
+	MPI_Count elements;
+
+	if (chk_rank != first && chk_rank != last)
+		return;
+	chk_fill(buf, PERIOD, (uint64_t)chk_rank + 10);
+	LARGE(n, MPI_Sendrecv_replace, (buf, n, MPI_BYTE, other, 4, other, 4, MPI_COMM_WORLD, &st),
+		(buf, 1, T, other, 4, other, 4, MPI_COMM_WORLD, &st));
+	CHECK_EQ(st.MPI_SOURCE, other);
+	MPI_Get_elements_x(&st, MPI_BYTE, &elements);
+	CHECK_EQ(elements, n);
+	check_period((uint64_t)other + 10);
+	LARGE(n, MPI_Sendrecv_replace,
+		(buf, n, MPI_BYTE, MPI_PROC_NULL, 4, MPI_PROC_NULL, 4, MPI_COMM_WORLD, &st),
+		(buf, 1, T, MPI_PROC_NULL, 4, MPI_PROC_NULL, 4, MPI_COMM_WORLD, &st));
+	CHECK_EQ(st.MPI_SOURCE, MPI_PROC_NULL);
+	check_period((uint64_t)other + 10);
+}
+
 static void broadcast(int root)
 {
 	if (chk_rank == root)
@@ -208,16 +231,19 @@ static void equal_blocks(char *out, int each, int root)
 	BRINGS("scatter", -1, MPI_Scatter(buf, each, MPI_BYTE, out, each, MPI_BYTE, root, w));
 	BRINGS("allgather", -1, MPI_Allgather(buf, each, MPI_BYTE, out, each, MPI_BYTE, w));
 	BRINGS("alltoall", -1, MPI_Alltoall(buf, each, MPI_BYTE, out, each, MPI_BYTE, w));
-	BRINGS("igather", root, MPI_Igather(buf, each, MPI_BYTE, out, each, MPI_BYTE, root, w, &r); wait_for(r));
-	BRINGS("iscatter", -1, MPI_Iscatter(buf, each, MPI_BYTE, out, each, MPI_BYTE, root, w, &r); wait_for(r));
-	BRINGS("iallgather", -1, MPI_Iallgather(buf, each, MPI_BYTE, out, each, MPI_BYTE, w, &r); wait_for(r));
+	BRINGS("igather", root, MPI_Igather(buf, each, MPI_BYTE, out, each, MPI_BYTE, root, w, &r);
+		wait_for(r));
+	BRINGS("iscatter", -1, MPI_Iscatter(buf, each, MPI_BYTE, out, each, MPI_BYTE, root, w, &r);
+		wait_for(r));
+	BRINGS("iallgather", -1, MPI_Iallgather(buf, each, MPI_BYTE, out, each, MPI_BYTE, w, &r);
+		wait_for(r));
 	BRINGS("ialltoall", -1, MPI_Ialltoall(buf, each, MPI_BYTE, out, each, MPI_BYTE, w, &r); wait_for(r));
 }
 
 #define ARGS(...) __VA_ARGS__
 /* The blocking call and the nonblocking one. */
-#define BOTH(name, where, Call, call, as_c, as_int)                                                                \
-	BRINGS(name, where, LARGE(n, MPI_##Call, (as_c), (as_int)));                                        \
+#define BOTH(name, where, Call, call, as_c, as_int)                                                          \
+	BRINGS(name, where, LARGE(n, MPI_##Call, (as_c), (as_int)));                                         \
 	BRINGS("i" name, where, LARGE(n, MPI_I##call, (as_c, &r), (as_int, &r)); wait_for(r))
 
 /* n bytes from the last rank to the first, and nothing else, through arrays of counts. */
@@ -246,13 +272,17 @@ static void one_block(char *out)
 		from_c[i] = first && i == last ? n : 0;
 	}
 	chk_fill(buf, PERIOD, 3);
-	BOTH("gatherv", 0, Gatherv, gatherv, ARGS(buf, mine ? n : 0, MPI_BYTE, out, in_c, at_c, MPI_BYTE, 0, w),
+	BOTH("gatherv", 0, Gatherv, gatherv,
+		ARGS(buf, mine ? n : 0, MPI_BYTE, out, in_c, at_c, MPI_BYTE, 0, w),
 		ARGS(buf, mine, T, out, in, zero, T, 0, w));
-	BOTH("scatterv", last, Scatterv, scatterv, ARGS(buf, in_c, at_c, MPI_BYTE, out, mine ? n : 0, MPI_BYTE, 0, w),
+	BOTH("scatterv", last, Scatterv, scatterv,
+		ARGS(buf, in_c, at_c, MPI_BYTE, out, mine ? n : 0, MPI_BYTE, 0, w),
 		ARGS(buf, in, zero, T, out, mine, T, 0, w));
-	BOTH("allgatherv", -1, Allgatherv, allgatherv, ARGS(buf, mine ? n : 0, MPI_BYTE, out, in_c, at_c, MPI_BYTE, w),
+	BOTH("allgatherv", -1, Allgatherv, allgatherv,
+		ARGS(buf, mine ? n : 0, MPI_BYTE, out, in_c, at_c, MPI_BYTE, w),
 		ARGS(buf, mine, T, out, in, zero, T, w));
-	BOTH("alltoallv", 0, Alltoallv, alltoallv, ARGS(buf, to_c, at_c, MPI_BYTE, out, from_c, at_c, MPI_BYTE, w),
+	BOTH("alltoallv", 0, Alltoallv, alltoallv,
+		ARGS(buf, to_c, at_c, MPI_BYTE, out, from_c, at_c, MPI_BYTE, w),
 		ARGS(buf, to, zero, T, out, from, zero, T, w));
 	free(zero);
 	free(in);
@@ -340,6 +370,8 @@ int main(int argc, char **argv)
 		messages(0, last);
 		messages(last, 0);
 	}
+	if (wanted("replace"))
+		replace(0, last);
 	if (wanted("bcast"))
 		broadcast(last);
 	equal_blocks(out, each, last);
