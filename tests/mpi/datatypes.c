@@ -478,6 +478,46 @@ static void transpose(void)
 	free(b);
 }
 
+/* One structure of more than 16 MiB, ints and then doubles: without a gap, with one between them, and with the doubles in front in memory. */
+static void large_struct(void)
+{
+	enum { N = 1500000 };
+	char *out = chk_alloc(13 * N), *in = chk_alloc(13 * N);
+
+	for (int way = 0; way < 3; way++) {
+		MPI_Aint ints = way == 2 ? 8 * N : 0, doubles = way == 2 ? 0 : 4 * N + 64 * way;
+		MPI_Datatype plain, t;
+		MPI_Request q;
+		MPI_Status st;
+		int got, *i = (int *)(in + 8 * N);
+		double *d = (double *)in;
+
+		MPI_Type_create_struct(2, (int[]){ N, N }, (MPI_Aint[]){ ints, doubles },
+			(MPI_Datatype[]){ MPI_INT, MPI_DOUBLE }, &t);
+		MPI_Type_create_struct(2, (int[]){ N, N }, (MPI_Aint[]){ 8 * N, 0 },
+			(MPI_Datatype[]){ MPI_INT, MPI_DOUBLE }, &plain);
+		MPI_Type_commit(&t);
+		MPI_Type_commit(&plain);
+		for (int k = 0; k < N; k++) {
+			((int *)(out + ints))[k] = k * 3 + chk_rank;
+			((double *)(out + doubles))[k] = k * 0.5 + chk_rank;
+		}
+		MPI_Irecv(in, 1, plain, left, way, MPI_COMM_WORLD, &q);
+		MPI_Send(out, 1, t, right, way, MPI_COMM_WORLD);
+		MPI_Wait(&q, &st);
+		MPI_Get_count(&st, plain, &got);
+		CHECK_EQ(got, 1);
+		got = 0;
+		for (int k = 0; k < N; k++)
+			got += i[k] != k * 3 + left || d[k] != k * 0.5 + left;
+		CHECK_EQ(got, 0);
+		MPI_Type_free(&t);
+		MPI_Type_free(&plain);
+	}
+	free(out);
+	free(in);
+}
+
 int main(int argc, char **argv)
 {
 	static struct layout l[16];
@@ -498,5 +538,6 @@ int main(int argc, char **argv)
 	packed();
 	bottom();
 	transpose();
+	large_struct();
 	return chk_end();
 }
