@@ -261,7 +261,7 @@ check-build: all $(UNIT) $(B)/tests/decode $(foreach t,$(FUZZ),$(B)/tests/replay
 # Under a sanitizer: what it can say something about. MPICH's UCX does not run under the thread sanitizer, plain neither.
 FULL_ITEMS = $(NOMPI_ITEMS) "@60! $(B)/bench/scale" "scripts/check_api.py --build $(B)" scripts/check_layers.sh $(DAEMON_ITEMS) \
 	"@120! tests/lab/wanlab_test.py" "@1500! tests/mpi/matrix.py --build $(B)" $(APP_ITEMS)
-THREAD_ITEMS = $(UNIT) "@600 tests/mpi/matrix.py --build $(B) --only 2+2:openmpi+openmpi threads p2p_any requests"
+THREAD_ITEMS = $(UNIT) "@3600 tests/mpi/matrix.py --build $(B) --deadline 300 --only 2+2:openmpi+openmpi --only 2+2:openmpi+openmpi:thread"
 ADDRESS_ITEMS = $(NOMPI_ITEMS) $(patsubst %,"@400 %",$(filter-out %kill_test.py %ssh_test.sh %resume_test.py %ways_test.py %memory_test.py %security_test.py,$(DAEMON_TESTS))) \
 	"@1500 tests/mpi/matrix.py --build $(B) --only 2+1+2:openmpi+mpich+openmpi"
 CHECK_ITEMS = $(if $(SAN),$(if $(findstring thread,$(SAN)),$(THREAD_ITEMS),$(ADDRESS_ITEMS)),$(FULL_ITEMS))
