@@ -248,7 +248,7 @@ static void begin(struct pxd_auto *a, struct class *k, double w)
 }
 
 /* Does a segment stay plain whatever is in it? */
-static bool left(struct pxd_auto *a, struct class *k, double n, double w, double hidden)
+static bool stays_plain(struct pxd_auto *a, struct class *k, double n, double w, double hidden)
 {
 	bool tried;
 
@@ -276,7 +276,7 @@ static struct pxd_choice choose_auto(
 	double w = (double)n / a->rate, hidden = queued / a->rate;
 	struct pxd_choice ch;
 
-	if (left(a, k, (double)n, w, hidden))
+	if (stays_plain(a, k, (double)n, w, hidden))
 		return plain;
 	if ((!k->known || k->plain_run >= RESAMPLE) && !sample(a, k, c, in, n, elem)) {
 		pause_begin(k);
@@ -293,7 +293,7 @@ bool pxd_auto_leaves(struct pxd_auto *a, size_t n, unsigned elem, double rate, s
 	double saved = a->saved;
 
 	a->rate = rate / 1e9;
-	if (left(a, k, (double)n, (double)n / a->rate, (double)queued / a->rate))
+	if (stays_plain(a, k, (double)n, (double)n / a->rate, (double)queued / a->rate))
 		return true;
 	a->saved = saved; /* pxd_auto_choose begins with it */
 	k->seq--;
