@@ -10,6 +10,9 @@
  * moved alike. Speeds start from pessimistic guesses, because nothing here can measure; a codec that would pay if it were
  * fast is tried once the time that this may lose has been saved up: SAVE of all wire time goes into that account, and every
  * loss is taken from it. So the sum of all losses stays below SAVE, whatever data and machine do.
+ *
+ * On a machine that others use a worker comes late now and then, by a hundred times what it takes: that says little of the next one. So one
+ * segment counts as LATE times what was expected at most, and what has been measured is doubted more and more when it is old.
  */
 #include "auto_codec.h"
 
@@ -27,6 +30,7 @@
 #define SAVE        0.01 /* part of the wire time that trials and samples may lose */
 #define SAVE_MAX_NS 30e6 /* so that a long time of success does not pay for a long time of losses */
 #define WEIGHT      0.3  /* of a new value in the moving averages */
+#define LATE        3    /* times what was expected, that one segment counts as at most */
 
 struct candidate {
 	int codec, level;
@@ -153,6 +157,14 @@ static double cost(int i, double n, double w, double ratio, double speed, double
 	return late > c ? late : c;
 }
 
+/* ns, that were lost. */
+static void lose(struct pxd_auto *a, double ns)
+{
+	a->saved -= ns > 0 ? ns : 0;
+	if (a->saved < -SAVE_MAX_NS)
+		a->saved = -SAVE_MAX_NS;
+}
+
 /* Look at the data; false: it does not shrink. */
 static bool sample(
 	struct pxd_auto *a, struct class *k, struct pxd_codec *c, const uint8_t *in, size_t n, unsigned elem)
@@ -164,7 +176,7 @@ static bool sample(
 		in + from, len, a->scratch, sizeof a->scratch);
 	ratio = m ? (double)m / (double)len : 1;
 	a->samples++;
-	a->saved -= (double)len / speed_of(k, SAMPLER);
+	lose(a, (double)len / speed_of(k, SAMPLER));
 	k->plain_run = 0;
 	if (ratio > POOR)
 		return false;
@@ -188,8 +200,10 @@ static int trial(
 	for (int i = 0; i < k->candidates; i++) {
 		const struct cell *l = &k->cell[i];
 		bool fresh = l->speed > 0 && k->seq - l->seen < STALE;
-		double speed = l->speed > 0 ? 2 * l->speed : candidates[i].hope * candidates[i].speed;
-		double c = (FIXED_NS + n / speed_of(k, i)) * (1 + candidates[i].unpack);
+		double age = (double)(k->seq - l->seen) / STALE;
+		double speed = l->speed > 0 ? 2 * age * l->speed : candidates[i].hope * candidates[i].speed;
+		double likely = l->speed > 0 ? age * l->speed : speed_of(k, i);
+		double c = (FIXED_NS + n / likely) * (1 + candidates[i].unpack);
 		double lost = (c > hidden ? c - hidden : 0) + l->ratio * w - best;
 		double v = cost(i, n, w, l->ratio * 0.85, speed, hidden);
 
@@ -359,13 +373,18 @@ struct pxd_choice pxd_auto_choose_known(
 	return ch;
 }
 
+static bool stale(const struct class *k, const struct cell *l)
+{
+	return l->speed > 0 && k->seq - l->seen >= STALE;
+}
+
 static void learn_cell(struct pxd_auto *a, struct class *k, struct cell *l, double n, double m, double ns)
 {
 	double ratio = m / n, speed = n / (ns > 1 ? ns : 1), move, lost;
 	bool first = !l->exact;
 
+	l->speed = l->speed > 0 && !stale(k, l) ? l->speed + WEIGHT * (speed - l->speed) : speed;
 	l->seen = k->seq;
-	l->speed = l->speed > 0 ? l->speed + WEIGHT * (speed - l->speed) : speed;
 	if (k->known) {
 		l->exact = true;
 		move = first ? ratio / l->ratio : 1 + WEIGHT * (ratio / l->ratio - 1);
@@ -380,14 +399,14 @@ static void learn_cell(struct pxd_auto *a, struct class *k, struct cell *l, doub
 	}
 	if (a->rate > 0) {
 		lost = ns * (1 + candidates[l - k->cell].unpack) - a->hidden;
-		lost = (lost > 0 ? lost : 0) + (m - n) / a->rate;
-		if (lost > 0)
-			a->saved -= lost;
+		lose(a, (lost > 0 ? lost : 0) + (m - n) / a->rate);
 	}
 }
 
-void pxd_auto_learn(struct pxd_auto *a, struct pxd_choice ch, unsigned elem, size_t n, size_t m, uint64_t ns)
+void pxd_auto_learn(
+	struct pxd_auto *a, struct pxd_choice ch, unsigned elem, size_t n, size_t m, uint64_t passed)
 {
+	double ns = (double)passed;
 	struct class *k = class_of(a, elem, ch.predicted);
 	bool poor = m == 0 || (double)m > POOR * (double)n;
 
@@ -398,11 +417,13 @@ void pxd_auto_learn(struct pxd_auto *a, struct pxd_choice ch, unsigned elem, siz
 
 		if (with_shuffle(candidates[i].codec, elem) != ch.codec || candidates[i].level != ch.level)
 			continue;
+		if (!stale(k, l) && ns > LATE * (FIXED_NS + (double)n / speed_of(k, i)))
+			ns = LATE * (FIXED_NS + (double)n / speed_of(k, i));
 		if (!poor)
-			learn_cell(a, k, l, (double)n, (double)m, (double)ns);
+			learn_cell(a, k, l, (double)n, (double)m, ns);
 		l->trying = false;
 		if (m == 0)
-			a->saved -= (double)ns > a->hidden ? (double)ns - a->hidden : 0;
+			lose(a, ns - a->hidden);
 		/* This codec does not get far, but another one might, and has not been refuted yet. */
 		if (poor && candidates[i].codec == PXD_CODEC_LZ4 && k->cell[SAMPLER].ratio < POOR) {
 			l->ratio = 1;
