@@ -9,10 +9,9 @@
  * Ratios come from a sample first, then from what was compressed; when one codec's ratio moves, those of the others are
  * moved alike. Speeds start from pessimistic guesses, because nothing here can measure; a codec that would pay if it were
  * fast is tried once the time that this may lose has been saved up: SAVE of all wire time goes into that account, and every
- * loss is taken from it. So the sum of all losses stays below SAVE, whatever data and machine do.
- *
- * On a machine that others use a worker comes late now and then, by a hundred times what it takes: that says little of the next one. So one
- * segment counts as LATE times what was expected at most, and what has been measured is doubted more and more when it is old.
+ * loss is taken from it. So the sum of all losses stays below SAVE, whatever data and machine do. But of a bad time, in which everything took
+ * longer than reckoned because others wanted the machine, no more than SAVE_MAX_NS is remembered; and a codec that was given up in it is
+ * tried again after STALE segments, twice as many after each time in vain.
  */
 #include "auto_codec.h"
 
@@ -25,12 +24,12 @@
 #define PAUSE_MAX   64    /* segments */
 #define RESAMPLE    64 /* segments sent plain, because the wire is fast, until the data is looked at again */
 #define STALE       64 /* segments after which a measurement is worth a new look */
+#define STALE_MAX   4096
 #define POOR        0.97 /* a ratio from here on counts as incompressible */
 #define GAIN        0.96 /* compress when the cost is below this part of w */
 #define SAVE        0.01 /* part of the wire time that trials and samples may lose */
 #define SAVE_MAX_NS 30e6 /* so that a long time of success does not pay for a long time of losses */
 #define WEIGHT      0.3  /* of a new value in the moving averages */
-#define LATE        3    /* times what was expected, that one segment counts as at most */
 
 struct candidate {
 	int codec, level;
@@ -54,6 +53,7 @@ struct cell {
 	double ratio;  /* 0 = unknown */
 	double speed;  /* bytes/ns, 0 = not measured */
 	uint64_t seen; /* number of the segment that was measured last */
+	unsigned wait; /* segments until it is worth a new look; 0 = STALE */
 	bool exact;    /* the ratio is measured, not guessed from a sample */
 	bool trying;   /* a trial has not been learnt from yet */
 };
@@ -136,17 +136,27 @@ static void pause_begin(struct class *k)
 	k->pause_next = k->pause_next < PAUSE_MAX ? 2 * k->pause_next : PAUSE_MAX;
 }
 
-/* The speed to count with: measured; else what is sure, or what other codecs on this machine suggest. */
-static double speed_of(const struct class *k, int i)
+/* So many segments are to pass before a measurement is doubted. */
+static unsigned wait_of(const struct cell *l)
+{
+	return l->wait ? l->wait : STALE;
+}
+
+/* The speed that is sure, or that others than codec i suggest on this machine. */
+static double speed_guess(const struct class *k, int i)
 {
 	double best = 1;
 
-	if (k->cell[i].speed > 0)
-		return k->cell[i].speed;
 	for (int j = 0; j < CANDIDATES; j++)
-		if (k->cell[j].speed * 0.7 > best * candidates[j].speed)
+		if (j != i && k->cell[j].speed * 0.7 > best * candidates[j].speed)
 			best = k->cell[j].speed * 0.7 / candidates[j].speed;
 	return best * candidates[i].speed;
+}
+
+/* The speed to count with. */
+static double speed_of(const struct class *k, int i)
+{
+	return k->cell[i].speed > 0 ? k->cell[i].speed : speed_guess(k, i);
 }
 
 static double cost(int i, double n, double w, double ratio, double speed, double hidden)
@@ -199,15 +209,16 @@ static int trial(
 
 	for (int i = 0; i < k->candidates; i++) {
 		const struct cell *l = &k->cell[i];
-		bool fresh = l->speed > 0 && k->seq - l->seen < STALE;
-		double age = (double)(k->seq - l->seen) / STALE;
-		double speed = l->speed > 0 ? 2 * age * l->speed : candidates[i].hope * candidates[i].speed;
-		double likely = l->speed > 0 ? age * l->speed : speed_of(k, i);
-		double c = (FIXED_NS + n / likely) * (1 + candidates[i].unpack);
+		bool known = l->speed > 0, fresh = known && k->seq - l->seen < wait_of(l);
+		double guess = speed_guess(k, i);
+		double speed = !known                 ? candidates[i].hope * candidates[i].speed
+			       : guess > 2 * l->speed ? guess
+						      : 2 * l->speed;
+		double c = (FIXED_NS + n / speed_of(k, i)) * (1 + candidates[i].unpack);
 		double lost = (c > hidden ? c - hidden : 0) + l->ratio * w - best;
 		double v = cost(i, n, w, l->ratio * 0.85, speed, hidden);
 
-		if (fresh || l->trying || v >= hope || lost > a->saved)
+		if (fresh || l->trying || v >= hope || (!known && lost > a->saved))
 			continue;
 		hope = v;
 		found = i;
@@ -373,18 +384,13 @@ struct pxd_choice pxd_auto_choose_known(
 	return ch;
 }
 
-static bool stale(const struct class *k, const struct cell *l)
-{
-	return l->speed > 0 && k->seq - l->seen >= STALE;
-}
-
 static void learn_cell(struct pxd_auto *a, struct class *k, struct cell *l, double n, double m, double ns)
 {
 	double ratio = m / n, speed = n / (ns > 1 ? ns : 1), move, lost;
-	bool first = !l->exact;
+	bool first = !l->exact, known = l->speed > 0;
 
-	l->speed = l->speed > 0 && !stale(k, l) ? l->speed + WEIGHT * (speed - l->speed) : speed;
 	l->seen = k->seq;
+	l->speed = l->speed > 0 ? l->speed + WEIGHT * (speed - l->speed) : speed;
 	if (k->known) {
 		l->exact = true;
 		move = first ? ratio / l->ratio : 1 + WEIGHT * (ratio / l->ratio - 1);
@@ -399,14 +405,17 @@ static void learn_cell(struct pxd_auto *a, struct class *k, struct cell *l, doub
 	}
 	if (a->rate > 0) {
 		lost = ns * (1 + candidates[l - k->cell].unpack) - a->hidden;
-		lose(a, (lost > 0 ? lost : 0) + (m - n) / a->rate);
+		lost = (lost > 0 ? lost : 0) + (m - n) / a->rate;
+		lose(a, lost);
+		if (lost <= 0)
+			l->wait = STALE;
+		else if (l->trying && known)
+			l->wait = wait_of(l) < STALE_MAX ? 2 * wait_of(l) : STALE_MAX;
 	}
 }
 
-void pxd_auto_learn(
-	struct pxd_auto *a, struct pxd_choice ch, unsigned elem, size_t n, size_t m, uint64_t passed)
+void pxd_auto_learn(struct pxd_auto *a, struct pxd_choice ch, unsigned elem, size_t n, size_t m, uint64_t ns)
 {
-	double ns = (double)passed;
 	struct class *k = class_of(a, elem, ch.predicted);
 	bool poor = m == 0 || (double)m > POOR * (double)n;
 
@@ -417,13 +426,11 @@ void pxd_auto_learn(
 
 		if (with_shuffle(candidates[i].codec, elem) != ch.codec || candidates[i].level != ch.level)
 			continue;
-		if (!stale(k, l) && ns > LATE * (FIXED_NS + (double)n / speed_of(k, i)))
-			ns = LATE * (FIXED_NS + (double)n / speed_of(k, i));
 		if (!poor)
-			learn_cell(a, k, l, (double)n, (double)m, ns);
+			learn_cell(a, k, l, (double)n, (double)m, (double)ns);
 		l->trying = false;
 		if (m == 0)
-			lose(a, ns - a->hidden);
+			lose(a, (double)ns - a->hidden);
 		/* This codec does not get far, but another one might, and has not been refuted yet. */
 		if (poor && candidates[i].codec == PXD_CODEC_LZ4 && k->cell[SAMPLER].ratio < POOR) {
 			l->ratio = 1;

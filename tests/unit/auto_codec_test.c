@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "auto_codec.h"
+#include "residual.h"
 #include "test.h"
 
 #define SEG      (256u << 10)
@@ -399,6 +400,57 @@ TEST(what_is_left_without_a_look_is_what_a_look_leaves)
 	}
 	CHECK(left > asked / 10 && left < asked);
 	printf("  %d of %d left without a look\n", left, asked);
+}
+
+/* So many of n predicted segments, eight of 41 KB at a time over 1.25 MB/s, are encoded as residuals when that takes ns, and each every-th one late. */
+static int residuals(struct pxd_auto *a, int n, uint64_t ns, int every, uint64_t late)
+{
+	const struct pxd_outlook o = { .zstd = 0.74, .residual = 0.58 };
+	int found = 0;
+
+	for (int i = 0; i < n; i++) {
+		struct pxd_choice ch = pxd_auto_choose_known(a, &o, 41472, 8, 1.25e6, i % 8 ? 24000 : 0);
+
+		found += ch.codec == PXD_CODEC_RESIDUAL;
+		pxd_auto_learn(a, ch, 8, 41472, ch.codec == PXD_CODEC_RESIDUAL ? 24000 : 31000,
+			every && i % every == every - 1 ? late : ns);
+	}
+	return found;
+}
+
+TEST(a_worker_that_is_late_now_and_then_says_little)
+{
+	struct pxd_link_opts o = { .compress = PXD_COMPRESS_AUTO };
+	struct pxd_auto *a = pxd_auto_new(&o);
+	int found;
+
+	REQUIRE(a);
+	residuals(a, 64, 1000000, 0, 0);
+	found = residuals(a, 1000, 1000000, 16, 100000000);
+	printf("  %d of 1000\n", found);
+	CHECK(found > 990);
+	pxd_auto_free(a);
+}
+
+TEST(a_bad_time_is_forgotten)
+{
+	struct pxd_link_opts o = { .compress = PXD_COMPRESS_AUTO };
+
+	for (uint64_t ms = 5; ms <= 500; ms *= 10) {
+		struct pxd_auto *a = pxd_auto_new(&o);
+		int found;
+
+		REQUIRE(a);
+		residuals(a, 64, 1000000, 0, 0);
+		found = residuals(a, 400, ms * 1000000, 0, 0);
+		printf("  %d of 400 of %d ms each", found, (int)ms);
+		CHECK(ms < 50 || found < 100);
+		residuals(a, 160, 1000000, 0, 0);
+		found = residuals(a, 100, 1000000, 0, 0);
+		printf(", afterwards %d of 100\n", found);
+		CHECK(found > 90);
+		pxd_auto_free(a);
+	}
 }
 
 TEST(fixed_codec_is_kept_except_where_nothing_shrinks)
