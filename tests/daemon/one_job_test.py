@@ -226,8 +226,8 @@ def ranks_whose_death_the_launcher_is_told_to_ignore_are_named():
 def children_and_the_time_after_mpi_finalize_are_free():
     p = local(PROG, "children")
     assert (p.returncode, said(p)) == (0, []), p.stderr
-    if "mpich" in FLAVORS and sites.version("mpich").startswith("4.2."):
-        return  # whose launcher returns 9 when a rank becomes another program after MPI_Finalize, without PACX, too
+    if "mpich" in FLAVORS and not sites.version("mpich").startswith(("4.0.", "4.1.")):
+        return  # 4.2 and 5.0, whose launcher returns 9 when a rank becomes another program after MPI_Finalize, without PACX, too
     p = local(PROG, "after")
     assert p.returncode == 0 and p.stdout.count("after execle\n") == 4, p.stdout + p.stderr
 
