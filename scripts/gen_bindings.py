@@ -146,6 +146,18 @@ def null_outputs(f):
     return [f"*{p.name} = {NULLS[p.type]};" for p in f.params if p.type in NULLS and not p.array]
 
 
+# What a call gives back in its arguments, one each; a status may be ignored.
+OUTPUTS = {"int *", "MPI_Count *", "MPI_Aint *", "MPI_Comm *", "MPI_Group *", "MPI_Request *", "MPI_Message *"}
+
+
+def no_output(f, c):
+    """Statements that raise MPI_ERR_ARG where there is no room for what f gives back, as the vendors do."""
+    names = [p.name for p in f.params if p.type in OUTPUTS and not p.array]
+    if not names:
+        return []
+    return [f"if (PX_UNLIKELY({' || '.join('!' + n for n in names)}))", f'\treturn px_raise_no_output({c}, "{symbol_name(f.name)}");']
+
+
 def call_body(f, small, opts):
     """Statements that call px_<Name> from f, whose int form is small; c or n is set."""
     pre, outs, args = [], [], []
@@ -172,19 +184,21 @@ def call_body(f, small, opts):
     lock = "nolock" not in opts
     nulls = null_outputs(f) if "c" in args else []
     call = f"px_{stem(small.name)}({', '.join(args)})"
+    groups = "any" in opts or any(p.type == "MPI_Group" for p in f.params)
+    checks = no_output(f, "c") if "c" in args else no_output(f, "NULL") if groups and lock else []
     out = []
     if "c" in args and "inter" in opts:
         call = f"c->inter ? px_inter_{stem(small.name)}({', '.join(args)}) : {call}"
     elif "c" in args and "either" not in opts:
         call = f'c->inter ? px_not_inter(c) : {call}'
     if pre:
-        out += [f'outer = px_begin("{symbol_name(f.name)}");', *(f"{made} *{n}_ = {e};" for made, n, e in pre), "", *nulls]
+        out += [*checks, f'outer = px_begin("{symbol_name(f.name)}");', *(f"{made} *{n}_ = {e};" for made, n, e in pre), "", *nulls]
         out += [f"rc = rc == MPI_ERR_NO_MEM ? px_raise_memory(c) : {call};", "px_end(outer);"]
         out += [f"free({n}_);" for _, n, _ in pre] + ["return rc;"]
         return out
     if not lock:
         return [f"return {call};"]
-    lines = [*nulls, f'outer = px_begin("{symbol_name(f.name)}");', f"rc = {call};", "px_end(outer);"]
+    lines = [*checks, *nulls, f'outer = px_begin("{symbol_name(f.name)}");', f"rc = {call};", "px_end(outer);"]
     if outs:
         lines = ["{", *indent([*(f"MPI_Aint {n}_ = 0;" for n in outs), "", *lines, *(f"*{n} = {n}_;" for n in outs)]), "}"]
     return [*lines, "return rc;"]

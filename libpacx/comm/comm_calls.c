@@ -46,9 +46,10 @@ int px_Comm_free(MPI_Comm *comm)
 	}
 	if (c->native == px_world_native)
 		return px_raise(c, MPI_ERR_COMM, "MPI_COMM_WORLD cannot be freed");
-	*comm = MPI_COMM_NULL;
-	px_comm_drop(c);
-	return MPI_SUCCESS;
+	rc = px_comm_free(c);
+	if (rc == MPI_SUCCESS)
+		*comm = MPI_COMM_NULL;
+	return rc;
 }
 
 int px_Comm_disconnect(MPI_Comm *comm)

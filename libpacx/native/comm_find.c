@@ -27,8 +27,10 @@ int px_comm_insert(MPI_Comm native, struct px_comm *c)
 	return PX_OK;
 }
 
-void px_comm_remove(MPI_Comm native)
+void px_comm_remove(MPI_Comm native, const struct px_comm *c)
 {
-	if (px_find_map && px_map_del(px_find_map, (uintptr_t)native))
-		live_set();
+	if (!px_find_map || px_map_get(px_find_map, (uintptr_t)native) != c)
+		return;
+	px_map_del(px_find_map, (uintptr_t)native);
+	live_set();
 }

@@ -82,7 +82,7 @@ static inline bool px_must_meet(void)
 
 /* px_comm_insert: native now stands for c (replaces). 0 or PX_ENOMEM. Under px_lock. */
 int px_comm_insert(MPI_Comm native, struct px_comm *c);
-/* px_comm_remove: forget native; fine if unknown. Under px_lock. */
-void px_comm_remove(MPI_Comm native);
+/* px_comm_remove: forget that native stands for c, if it still does. Under px_lock. */
+void px_comm_remove(MPI_Comm native, const struct px_comm *c);
 
 #endif

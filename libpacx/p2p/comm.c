@@ -80,11 +80,19 @@ void px_comm_hold(struct px_comm *c)
 	c->refs++;
 }
 
-static void comm_end(struct px_comm *c)
+/* Calls the user's functions for its attributes, to which c is still what it was. MPI error code, raised. */
+static int native_free(const struct px_comm *c)
 {
 	MPI_Comm native = c->native;
-	struct px_comm *all = c->inter ? c->inter->all : NULL;
 	int rc;
+
+	px_blocking(rc, px_n.Comm_free(&native));
+	return rc;
+}
+
+static void comm_end(struct px_comm *c)
+{
+	struct px_comm *all = c->inter ? c->inter->all : NULL;
 
 	px_channel_ctx_del(c->ctx);
 	px_channel_ctx_del(c->ctx | 1);
@@ -93,14 +101,26 @@ static void comm_end(struct px_comm *c)
 		px_channel_ctx_del(c->ctx | 3);
 		px_channel_drain(&c->parts);
 	}
-	px_comm_remove(native);
+	px_comm_remove(c->native, c);
 	px_comm_release(c);
-	if (all)
+	if (all) {
 		all->face = all->native;
-	px_blocking(rc, px_n.Comm_free(&native)); /* calls the user's functions for its attributes */
-	(void)rc;
-	if (all)
 		px_comm_drop(all); /* collectives may be pending */
+	}
+}
+
+int px_comm_free(struct px_comm *c)
+{
+	int rc;
+
+	if (c->refs > 1 || px_serving) {
+		px_comm_drop(c);
+		return MPI_SUCCESS;
+	}
+	rc = native_free(c);
+	if (rc == MPI_SUCCESS)
+		comm_end(c);
+	return rc;
 }
 
 static struct px_comm *dead; /* linked by next_dead */
@@ -110,6 +130,7 @@ void px_comm_drop(struct px_comm *c)
 	if (--c->refs > 0)
 		return;
 	if (!px_serving) {
+		native_free(c);
 		comm_end(c);
 		return;
 	}
@@ -123,6 +144,7 @@ void px_comm_sweep(void)
 		struct px_comm *c = dead;
 
 		dead = c->next_dead;
+		native_free(c);
 		comm_end(c);
 	}
 }

@@ -130,6 +130,9 @@ struct px_comm *px_comm_new(MPI_Comm native, uint64_t ctx, struct px_ranks *rank
 void px_comm_take(struct px_comm *c, struct px_ranks *ranks, int lo, int size);
 void px_comm_hold(struct px_comm *c);
 void px_comm_drop(struct px_comm *c);
+/* px_comm_free: what MPI_Comm_free does: the last holder goes, or one of them. MPI error code, raised, if a function of the user's for an attribute
+ * fails: then c stays. */
+int px_comm_free(struct px_comm *c);
 /* px_comm_release: free the memory of one that was never registered. */
 void px_comm_release(struct px_comm *c);
 /* px_comm_sweep: free those whose last holder went while other sites were being served (px_serving). */

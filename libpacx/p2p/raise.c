@@ -111,6 +111,15 @@ int px_raise_null(const char *name)
 	return rc;
 }
 
+int px_raise_no_output(struct px_comm *c, const char *name)
+{
+	const char *outer = px_begin(name);
+	int rc = px_raise(c, MPI_ERR_ARG, "an output argument is NULL");
+
+	px_end(outer);
+	return rc;
+}
+
 int px_raise_memory(struct px_comm *c)
 {
 	return px_raise(c, MPI_ERR_NO_MEM, "out of memory");

@@ -23,6 +23,8 @@ int px_raise_type(struct px_comm *c);
 int px_raise_memory(struct px_comm *c);
 /* px_raise_null: `name` was called with MPI_COMM_NULL. For wrappers: takes the lock. */
 int px_raise_null(const char *name);
+/* px_raise_no_output: `name`, called on c, was given no room for what it gives back. Likewise. */
+int px_raise_no_output(struct px_comm *c, const char *name);
 /* px_raise_as: the text has been found earlier; NULL: the vendor's for the class. */
 int px_raise_as(struct px_comm *c, int code, const char *text);
 /* px_raise_fatal: end the job if this handler does so, with the vendor's text for the class. For errors of files and windows, whose

@@ -31,6 +31,46 @@ static int refuse_fn(MPI_Comm c, int key, void *value, void *extra)
 	return MPI_ERR_OTHER;
 }
 
+/* Of a communicator that is being freed, which is still what it was; the value: whether it may be. */
+static int last_fn(MPI_Comm c, int key, void *value, void *extra)
+{
+	int r = -1, n = -1;
+
+	(void)key, (void)extra;
+	MPI_Comm_rank(c, &r);
+	MPI_Comm_size(c, &n);
+	CHECK_EQ(r, chk_rank);
+	CHECK_EQ(n, chk_size);
+	return *(int *)value ? MPI_SUCCESS : MPI_ERR_OTHER;
+}
+
+static void freed(void)
+{
+	int key, may = 0, class = MPI_SUCCESS, sum = 0, rc;
+	MPI_Comm c, was;
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &c);
+	was = c;
+	MPI_Comm_set_errhandler(c, MPI_ERRORS_RETURN);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* which MPICH takes */
+	MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, last_fn, &key, NULL);
+	MPI_Comm_set_attr(c, key, &may);
+	rc = MPI_Comm_free(&c);
+	if (rc != MPI_SUCCESS)
+		MPI_Error_class(rc, &class);
+	CHECK_EQ(class, MPI_ERR_OTHER);
+	CHECK(c == was);
+	if (c != MPI_COMM_NULL) { /* it is still there */
+		MPI_Allreduce(&chk_rank, &sum, 1, MPI_INT, MPI_SUM, c);
+		CHECK_EQ(sum, chk_size * (chk_size - 1) / 2);
+		may = 1;
+		CHECK_EQ(MPI_Comm_free(&c), MPI_SUCCESS);
+		CHECK(c == MPI_COMM_NULL);
+	}
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+	MPI_Comm_free_keyval(&key);
+}
+
 /* Called by MPI_Finalize, last set first; communication is still allowed, and WORLD is still the whole world. */
 static int end_fn(MPI_Comm c, int key, void *value, void *extra)
 {
@@ -167,11 +207,12 @@ int main(int argc, char **argv)
 		MPI_Comm_set_attr(MPI_COMM_SELF, end, (void *)(intptr_t)i);
 		MPI_Comm_free_keyval(&end);
 	}
-	int rc = chk_end();
+	freed();
+	got = chk_end();
 	if (at_end != 3 || failed_at_end) {
 		fprintf(stderr, "attrs: rank %d: %d of 3 delete callbacks of SELF in MPI_Finalize%s\n",
 			chk_rank, at_end, failed_at_end ? ", with wrong values" : "");
-		rc = 1;
+		got = 1;
 	}
-	return rc;
+	return got;
 }

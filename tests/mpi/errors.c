@@ -105,6 +105,27 @@ static void all_bad(MPI_Comm comm, int with_handler)
 	still_works(comm);
 }
 
+/* No room for what a call gives back. Those that both vendors check in all their versions. */
+static void no_output(void)
+{
+	MPI_Group group, none = MPI_GROUP_NULL;
+	int rank = 0;
+
+	MPI_Comm_group(MPI_COMM_WORLD, &group);
+	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+	CHECK_EQ(chk_class(MPI_Comm_size(MPI_COMM_WORLD, NULL)), MPI_ERR_ARG);
+	CHECK_EQ(chk_class(MPI_Comm_rank(MPI_COMM_WORLD, NULL)), MPI_ERR_ARG);
+	CHECK_EQ(chk_class(MPI_Comm_group(MPI_COMM_WORLD, NULL)), MPI_ERR_ARG);
+	CHECK_EQ(chk_class(MPI_Group_size(group, NULL)), MPI_ERR_ARG);
+	CHECK_EQ(chk_class(MPI_Group_rank(group, NULL)), MPI_ERR_ARG);
+	CHECK_EQ(chk_class(MPI_Intercomm_create(MPI_COMM_SELF, 0, MPI_COMM_WORLD, 0, 1, NULL)), MPI_ERR_ARG);
+	MPI_Group_incl(group, 1, &rank, &none);
+	CHECK(none != MPI_GROUP_NULL);
+	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+	MPI_Group_free(&none);
+	MPI_Group_free(&group);
+}
+
 int main(int argc, char **argv)
 {
 	MPI_Errhandler h, got;
@@ -118,6 +139,7 @@ int main(int argc, char **argv)
 	MPI_Errhandler_free(&got);
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	all_bad(MPI_COMM_WORLD, 0);
+	no_output();
 	MPI_Comm_dup(MPI_COMM_WORLD, &dup);
 	all_bad(dup, 0); /* inherited */
 
