@@ -102,6 +102,31 @@ static int dup(struct px_comm *c, bool with_info, MPI_Info info, MPI_Comm *out)
 	return rc;
 }
 
+int px_comm_twin(struct px_comm *c, struct px_comm **twin)
+{
+	MPI_Comm native = MPI_COMM_NULL, out = MPI_COMM_NULL;
+	uint64_t ctx;
+	int rc, made;
+
+	if (c->inter) {
+		rc = px_inter_Comm_split(c, 0, c->rank, &out);
+	} else {
+		made = px_comm_turn(c);
+		if (made == MPI_SUCCESS)
+			px_blocking(made, px_n.Comm_split(c->native, 0, 0, &native));
+		rc = px_comm_confirm(c, made, 0, &ctx);
+		rc = rc == MPI_SUCCESS ? dup_finish(c, native, ctx, &out) : unmake(native, made, rc);
+	}
+	if (rc != MPI_SUCCESS)
+		return rc;
+	*twin = px_comm_find(out);
+	(*twin)->face = c->face;
+	(*twin)->associative = c->associative;
+	(*twin)->accuracy = c->accuracy;
+	px_model_inherit(*twin, c);
+	return MPI_SUCCESS;
+}
+
 int px_Comm_dup(struct px_comm *c, MPI_Comm *out)
 {
 	return dup(c, false, MPI_INFO_NULL, out);

@@ -1,10 +1,13 @@
 /* persist_coll.c: persistent collectives on communicators that span sites: MPI_Start makes the nonblocking collective with the arguments
- * that MPI_X_init has kept, arrays included. They match in the order in which they are started, as the nonblocking ones do.
+ * that MPI_X_init has kept, arrays included, on a communicator of its own: members may start several of them in different orders
+ * (MPI-4.0, 6.13), and each matches that which was initialized with it.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "bind.h"
+#include "comm.h"
+#include "comm_make.h"
 #include "inter.h"
 #include "raise.h"
 #include "request.h"
@@ -14,7 +17,7 @@
 struct kept {
 	struct px_again again;
 	int (*go)(struct kept *k, MPI_Request *req);
-	struct px_comm *c;
+	struct px_comm *c; /* a twin of the user's */
 	struct px_req *under_way;
 	const void *in;
 	void *out;
@@ -36,6 +39,7 @@ static void kept_free(struct px_again *a)
 
 	for (int i = 0; i < k->copies; i++)
 		free(k->copy[i]);
+	px_comm_drop(k->c);
 	free(k);
 }
 
@@ -89,7 +93,9 @@ static int start(struct px_req *r)
 /* A request for k, whose arguments `from` are on the stack of the caller. */
 static int keep(struct px_comm *c, const struct kept *from, MPI_Request *req)
 {
-	struct px_req *r = from->failed ? NULL : px_req_new(c);
+	struct px_comm *own = NULL;
+	int rc = px_comm_twin(c, &own);
+	struct px_req *r = rc != MPI_SUCCESS || from->failed ? NULL : px_req_new(c);
 	struct kept *k = r ? malloc(sizeof *k) : NULL;
 
 	if (!k) {
@@ -97,11 +103,13 @@ static int keep(struct px_comm *c, const struct kept *from, MPI_Request *req)
 			free(from->copy[i]);
 		if (r)
 			px_req_release(r);
-		return px_raise_memory(c);
+		if (own)
+			px_comm_drop(own);
+		return rc != MPI_SUCCESS ? rc : px_raise_memory(c);
 	}
 	*k = *from;
 	k->again = (struct px_again){ start, kept_free };
-	k->c = c;
+	k->c = own;
 	r->kind = PX_TASK;
 	r->task = look;
 	r->job = k;

@@ -232,6 +232,38 @@ static void together(void)
 		MPI_Request_free(&req[i]);
 }
 
+/* Started in another order at each rank, beside nonblocking ones of the same communicator; MPI-4.0, 6.13. */
+static void any_order(void)
+{
+	enum { ALL = 4 };
+	int word, sum = -1, got[MOST], plain = -1;
+	MPI_Request req[ALL], other;
+
+	P(Bcast_init)(&word, 1, MPI_INT, 0, W, I, &req[0]);
+	P(Allreduce_init)(&me, &sum, 1, MPI_INT, MPI_SUM, W, I, &req[1]);
+	P(Barrier_init)(W, I, &req[2]);
+	P(Allgather_init)(&me, 1, MPI_INT, got, 1, MPI_INT, W, I, &req[3]);
+	for (int time = 0; time < 2 * TIMES; time++) {
+		word = me == 0 ? 42 + time : -1;
+		sum = -1;
+		memset(got, -1, sizeof got);
+		for (int k = 0; k < ALL; k++) {
+			MPI_Start(&req[me % 2 ? (me + k + time) % ALL : (me + time + ALL - k) % ALL]);
+			if (k == 1)
+				MPI_Iallreduce(&n, &plain, 1, MPI_INT, MPI_SUM, W, &other);
+		}
+		MPI_Waitall(ALL, req, MPI_STATUSES_IGNORE);
+		MPI_Wait(&other, MPI_STATUS_IGNORE);
+		CHECK_EQ(word, 42 + time);
+		CHECK_EQ(sum, n * (n - 1) / 2);
+		CHECK_EQ(plain, n * n);
+		for (int r = 0; r < n; r++)
+			CHECK_EQ(got[r], r);
+	}
+	for (int k = 0; k < ALL; k++)
+		MPI_Request_free(&req[k]);
+}
+
 int main(int argc, char **argv)
 {
 	MPI_Request req;
@@ -252,5 +284,6 @@ int main(int argc, char **argv)
 	}
 	neighbors();
 	together();
+	any_order();
 	return chk_end();
 }
