@@ -1,7 +1,7 @@
 /* comm_find.h: from a native communicator handle to the struct px_comm behind it.
  *
  * Owns the map. Every trampoline looks up here first, so reading takes no lock and, as long as no communicator
- * spans sites, not even a probe. Written under px_lock by px_comm_insert and px_comm_remove only. A reader never
+ * spans sites, not even a probe. Written under px_lock by px_comm_insert, px_comm_leave and px_comm_left only. A reader never
  * sees a half-written entry (map.h).
  */
 #ifndef PX_COMM_FIND_H
@@ -36,6 +36,14 @@ extern struct px_map *px_find_map;    /* handle -> struct px_comm; there is one 
 /* The last handle that was not found: programs use one communicator many times in a row. Cleared by px_comm_insert; a handle
  * that another thread still uses as a local communicator cannot be inserted meanwhile. */
 extern _Atomic uintptr_t px_find_missed;
+/* Communicators that are being freed: out of the table, as their handles may soon stand for others, but still what they were to the user's functions
+ * for attributes, which the vendor calls in the thread that frees them. */
+struct px_going {
+	MPI_Comm native;
+	struct px_comm *c;
+	struct px_going *next;
+};
+extern _Atomic unsigned px_find_going;
 
 /* px_spanning: does this world span sites? The same answer at every rank from Init to Finalize, since MPI_COMM_WORLD itself is in
  * the table then. */
@@ -43,6 +51,8 @@ static inline bool px_spanning(void)
 {
 	return atomic_load_explicit(&px_find_live, memory_order_relaxed) != 0;
 }
+
+struct px_comm *px_comm_going(MPI_Comm native); /* of this thread, or NULL */
 
 /* px_comm_find: the object of a native handle, or NULL when that does not span sites. Lock-free. */
 static inline struct px_comm *px_comm_find(MPI_Comm native)
@@ -55,6 +65,8 @@ static inline struct px_comm *px_comm_find(MPI_Comm native)
 	if (key == atomic_load_explicit(&px_find_missed, memory_order_relaxed))
 		return NULL;
 	c = px_map_get(px_find_map, key);
+	if (PX_UNLIKELY(!c && atomic_load_explicit(&px_find_going, memory_order_relaxed) != 0))
+		return px_comm_going(native);
 	if (!c)
 		atomic_store_explicit(&px_find_missed, key, memory_order_relaxed);
 	return c;
@@ -82,7 +94,8 @@ static inline bool px_must_meet(void)
 
 /* px_comm_insert: native now stands for c (replaces). 0 or PX_ENOMEM. Under px_lock. */
 int px_comm_insert(MPI_Comm native, struct px_comm *c);
-/* px_comm_remove: forget that native stands for c, if it still does. Under px_lock. */
-void px_comm_remove(MPI_Comm native, const struct px_comm *c);
+/* px_comm_leave: native no longer stands for c, but in this thread, until px_comm_left; stays: it does again, as it was not freed. Under px_lock. */
+void px_comm_leave(struct px_going *g, MPI_Comm native, struct px_comm *c);
+void px_comm_left(struct px_going *g, bool stays);
 
 #endif

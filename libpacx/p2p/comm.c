@@ -80,13 +80,17 @@ void px_comm_hold(struct px_comm *c)
 	c->refs++;
 }
 
-/* Calls the user's functions for its attributes, to which c is still what it was. MPI error code, raised. */
-static int native_free(const struct px_comm *c)
+/* Calls the user's functions for its attributes, to which c is still what it was. MPI error code, raised; then c may
+ * stay. */
+static int native_free(struct px_comm *c, bool may_stay)
 {
 	MPI_Comm native = c->native;
+	struct px_going going;
 	int rc;
 
+	px_comm_leave(&going, native, c);
 	px_blocking(rc, px_n.Comm_free(&native));
+	px_comm_left(&going, may_stay && rc != MPI_SUCCESS);
 	return rc;
 }
 
@@ -101,7 +105,6 @@ static void comm_end(struct px_comm *c)
 		px_channel_ctx_del(c->ctx | 3);
 		px_channel_drain(&c->parts);
 	}
-	px_comm_remove(c->native, c);
 	px_comm_release(c);
 	if (all) {
 		all->face = all->native;
@@ -117,7 +120,7 @@ int px_comm_free(struct px_comm *c)
 		px_comm_drop(c);
 		return MPI_SUCCESS;
 	}
-	rc = native_free(c);
+	rc = native_free(c, true);
 	if (rc == MPI_SUCCESS)
 		comm_end(c);
 	return rc;
@@ -130,7 +133,7 @@ void px_comm_drop(struct px_comm *c)
 	if (--c->refs > 0)
 		return;
 	if (!px_serving) {
-		native_free(c);
+		native_free(c, false);
 		comm_end(c);
 		return;
 	}
@@ -144,7 +147,7 @@ void px_comm_sweep(void)
 		struct px_comm *c = dead;
 
 		dead = c->next_dead;
-		native_free(c);
+		native_free(c, false);
 		comm_end(c);
 	}
 }
