@@ -184,8 +184,8 @@ def call_body(f, small, opts):
     lock = "nolock" not in opts
     nulls = null_outputs(f) if "c" in args else []
     call = f"px_{stem(small.name)}({', '.join(args)})"
-    groups = "any" in opts or any(p.type == "MPI_Group" for p in f.params)
-    checks = no_output(f, "c") if "c" in args else no_output(f, "NULL") if groups and lock else []
+    ours = "any" in opts or any(p.type == "MPI_Group" for p in f.params)
+    checks = no_output(f, "c") if "c" in args else no_output(f, "NULL") if ours and lock else []
     out = []
     if "c" in args and "inter" in opts:
         call = f"c->inter ? px_inter_{stem(small.name)}({', '.join(args)}) : {call}"

@@ -272,6 +272,12 @@ static void begin(struct pxd_auto *a, struct class *k, double w)
 	k->seq++;
 }
 
+/* Is the data to be looked at, once that may cost something? */
+static bool unseen(const struct class *k)
+{
+	return !k->known || k->plain_run >= RESAMPLE;
+}
+
 /* Does a segment stay plain whatever is in it? */
 static bool stays_plain(struct pxd_auto *a, struct class *k, double n, double w, double hidden)
 {
@@ -285,7 +291,7 @@ static bool stays_plain(struct pxd_auto *a, struct class *k, double n, double w,
 	/* A wire that the fastest codec cannot beat needs no look at the data. */
 	if (cost(LZ4, n, w, 0, candidates[LZ4].hope * candidates[LZ4].speed, hidden) >= w)
 		return true;
-	if (!k->known || k->plain_run >= RESAMPLE)
+	if (unseen(k))
 		return (n < SAMPLE ? n : SAMPLE) / speed_of(k, SAMPLER) > a->saved + hidden;
 	if (pick(a, k, n, w, hidden, &tried) >= 0)
 		return false;
@@ -303,7 +309,7 @@ static struct pxd_choice choose_auto(
 
 	if (stays_plain(a, k, (double)n, w, hidden))
 		return plain;
-	if ((!k->known || k->plain_run >= RESAMPLE) && !sample(a, k, c, in, n, elem)) {
+	if (unseen(k) && !sample(a, k, c, in, n, elem)) {
 		pause_begin(k);
 		return plain;
 	}

@@ -126,6 +126,13 @@ int px_comm_free(struct px_comm *c)
 	return rc;
 }
 
+/* Nobody holds c any more, and nobody hears of errors. */
+static void comm_bury(struct px_comm *c)
+{
+	native_free(c, false);
+	comm_end(c);
+}
+
 static struct px_comm *dead; /* linked by next_dead */
 
 void px_comm_drop(struct px_comm *c)
@@ -133,8 +140,7 @@ void px_comm_drop(struct px_comm *c)
 	if (--c->refs > 0)
 		return;
 	if (!px_serving) {
-		native_free(c, false);
-		comm_end(c);
+		comm_bury(c);
 		return;
 	}
 	c->next_dead = dead;
@@ -147,7 +153,6 @@ void px_comm_sweep(void)
 		struct px_comm *c = dead;
 
 		dead = c->next_dead;
-		native_free(c, false);
-		comm_end(c);
+		comm_bury(c);
 	}
 }
