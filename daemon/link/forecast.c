@@ -329,10 +329,16 @@ static struct pxd_outlook outlook_of(
 	struct pxd_outlook o = { 1, 1 };
 	const uint8_t *ref[PXD_PREDICT_REFS];
 	unsigned word = pxd_predict_word(s->elem);
+	struct pxd_lesson *t = NULL;
+	struct pxd_guide g;
 
 	refs_at(s, p, at, ref);
-	if (p->how && pxd_foresee(p, word, NULL, s->in + at, ref, len, f->out) < 0)
+	if (learnt && pxd_lesson_make(p, word, ref, len, &t) < 0)
 		return o;
+	if (p->how && pxd_foresee(p, word, t, s->in + at, ref, len, f->out) < 0) {
+		pxd_lesson_free(t);
+		return o;
+	}
 	m = learnt ? 0
 		   : pxd_codec_pack(c, PXD_CODEC_ZSTD | PXD_CODEC_SHUFFLE, 1, s->elem,
 			     p->how ? f->out : s->in + at, len, f->packed, sizeof f->packed);
@@ -341,7 +347,9 @@ static struct pxd_outlook outlook_of(
 		o.zstd = 1e3;
 	else if (m)
 		o.zstd = (double)m / (double)len;
-	m = p->how ? pxd_residual_pack(word, f->out, len, f->packed, sizeof f->packed) : 0;
+	g = pxd_guide_of(p, t);
+	m = p->how ? pxd_residual_pack(word, &g, f->out, len, f->packed, sizeof f->packed) : 0;
+	pxd_lesson_free(t);
 	if (m)
 		o.residual = (double)m / (double)len;
 	return o;

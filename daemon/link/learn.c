@@ -34,9 +34,9 @@
 /* LANE doubles anywhere in an array of them: what compilers make vector operations of, each as its numbers would be alone. */
 typedef double lane __attribute__((vector_size(LANE * sizeof(double)), aligned(sizeof(double)), may_alias));
 
-/* Of one block; a lesson has one for each. */
 struct pxd_lesson {
-	double w[TAPS];
+	uint8_t *length;  /* of each number, behind the weights */
+	double w[][TAPS]; /* of each block */
 };
 
 /* What a number is looked at with: of the difference of two messages, the places before it, and around it of the ones before that. */
@@ -45,6 +45,8 @@ struct view {
 	double *newest; /* the first difference: that which the numbers have to the newest reference, or that one to the next */
 	const double *tap[TAPS]; /* the difference that is looked at for number 0 */
 	int taps;
+	unsigned word;
+	bool swap;
 };
 
 struct learner {
@@ -223,16 +225,45 @@ INLINE void look(const struct view *v, size_t i, double *x)
 		x[k] = v->tap[k][i];
 }
 
-/* The weights of a block from its `n` samples in the references, and from those before it. */
-static void block_learn(struct learner *l, const struct view *v, size_t from, size_t n, bool is_wide)
+/* How long what is left of numbers is that were expected to be `more` than they were before. */
+INLINE void lengths(uint8_t *out, const uint8_t *is, const uint8_t *before, const double *more, size_t n,
+	unsigned word, bool swap)
 {
+	for (size_t i = 0; i < n; i++) {
+		const uint8_t *was = before + i * word;
+		uint64_t image = pxd_image_of(pxd_value(was, word, swap) + more[i], was, word, swap);
+
+		out[i] = (uint8_t)pxd_length(
+			pxd_fold(pxd_image(is + i * word, word, swap, true) - image, word));
+	}
+}
+
+static void lengths_left(const struct view *v, const uint8_t *const *ref, size_t from, size_t n,
+	const double *more, uint8_t *length)
+{
+	const uint8_t *is = ref[0] + from * v->word, *before = ref[1] + from * v->word;
+
+	if (v->word == 8 && !v->swap)
+		lengths(length, is, before, more, n, 8, false);
+	else
+		lengths(length, is, before, more, n, v->word, v->swap);
+}
+
+/* The weights of a block from its `n` samples in the references, and from those before it. */
+static void block_learn(struct learner *l, const struct view *v, const uint8_t *const *ref, size_t from,
+	size_t n, uint8_t *length, bool is_wide)
+{
+	double more[BLOCK];
+
 	memset(l->x, 0, sizeof l->x);
 	for (size_t i = 0; i < n; i++) {
 		double *x = l->x[i], y = v->newest[from + i];
 
 		look(v, from + i, x);
-		weigh_sample(l, x, y, y - sum_of(l->w, x));
+		more[i] = sum_of(l->w, x);
+		weigh_sample(l, x, y, y - more[i]);
 	}
+	lengths_left(v, ref, from, n, more, length);
 	(is_wide ? learn_wide : learn_plain)(l);
 }
 
@@ -260,7 +291,6 @@ static void differences(
 static int view_make(struct view *v, const struct pxd_predictor *p, unsigned word, const uint8_t *const *ref,
 	size_t count, bool ahead)
 {
-	bool swap = ((p->how & PXD_PREDICT_BIG) != 0) != HOST_BIG;
 	size_t margin = REACH * ((size_t)p->row + p->stride), each = count + 2 * margin;
 
 	if (p->row > 0 && p->row >= count)
@@ -270,14 +300,21 @@ static int view_make(struct view *v, const struct pxd_predictor *p, unsigned wor
 		return PX_ENOMEM;
 	v->newest = v->room + margin;
 	v->taps = 0;
+	v->word = word;
+	v->swap = ((p->how & PXD_PREDICT_BIG) != 0) != HOST_BIG;
 	for (int k = 0; k < p->nrefs - 1; k++) {
 		double *e = v->newest + (size_t)k * each;
 
 		if (!ahead || k > 0)
-			differences(e, ref[k - ahead], ref[k + 1 - ahead], count, word, swap);
+			differences(e, ref[k - ahead], ref[k + 1 - ahead], count, word, v->swap);
 		taps_add(v, p, e, k > 0);
 	}
 	return PX_OK;
+}
+
+static size_t blocks(size_t count)
+{
+	return (count + BLOCK - 1) / BLOCK;
 }
 
 int pxd_lesson_make(const struct pxd_predictor *p, unsigned word, const uint8_t *const *ref, size_t n,
@@ -301,9 +338,11 @@ int pxd_lesson_make(const struct pxd_predictor *p, unsigned word, const uint8_t 
 	}
 	l->taps = v.taps;
 	l->keep = p->keep / 256.0;
+	t->length = (uint8_t *)t->w[blocks(count)];
 	for (size_t from = 0; from < count; from += BLOCK) {
-		block_learn(l, &v, from, count - from < BLOCK ? count - from : BLOCK, wide());
-		memcpy(t[from / BLOCK].w, l->w, sizeof l->w);
+		block_learn(l, &v, ref, from, count - from < BLOCK ? count - from : BLOCK, t->length + from,
+			wide());
+		memcpy(t->w[from / BLOCK], l->w, sizeof l->w);
 	}
 	free(l);
 	free(v.room);
@@ -318,7 +357,14 @@ void pxd_lesson_free(struct pxd_lesson *t)
 
 size_t pxd_lesson_size(unsigned word, size_t n)
 {
-	return (n / word / BLOCK + 1) * sizeof(struct pxd_lesson);
+	return sizeof(struct pxd_lesson) + blocks(n / word) * TAPS * sizeof(double) + n / word;
+}
+
+struct pxd_guide pxd_guide_of(const struct pxd_predictor *p, const struct pxd_lesson *t)
+{
+	return (struct pxd_guide){
+		.stride = p->stride ? p->stride : 1, .row = p->row, .length = t ? t->length : NULL
+	};
 }
 
 INLINE void run(const struct pxd_lesson *t, struct view *v, unsigned word, const uint8_t *self,
@@ -332,7 +378,7 @@ INLINE void run(const struct pxd_lesson *t, struct view *v, unsigned word, const
 		uint64_t image;
 
 		look(v, i, x);
-		image = pxd_image_of(before + sum_of(t[i / BLOCK].w, x), newest + at, word, swap);
+		image = pxd_image_of(before + sum_of(t->w[i / BLOCK], x), newest + at, word, swap);
 		if (self != out) {
 			uint64_t d = pxd_image(self + at, word, swap, true) - image;
 
@@ -350,7 +396,6 @@ INLINE void run(const struct pxd_lesson *t, struct view *v, unsigned word, const
 static int run_any(const struct pxd_predictor *p, unsigned word, const struct pxd_lesson *t,
 	const uint8_t *self, const uint8_t *const *ref, size_t n, uint8_t *out)
 {
-	bool swap = ((p->how & PXD_PREDICT_BIG) != 0) != HOST_BIG;
 	struct pxd_lesson *own = NULL;
 	size_t count = n / word;
 	struct view v;
@@ -361,10 +406,10 @@ static int run_any(const struct pxd_predictor *p, unsigned word, const struct px
 	if (!t)
 		rc = pxd_lesson_make(p, word, ref, n, &own);
 	t = t ? t : own;
-	if (rc == 0 && word == 8 && !swap)
+	if (rc == 0 && word == 8 && !v.swap)
 		run(t, &v, 8, self, ref[0], count, out, false);
 	else if (rc == 0)
-		run(t, &v, word, self, ref[0], count, out, swap);
+		run(t, &v, word, self, ref[0], count, out, v.swap);
 	pxd_lesson_free(own);
 	free(v.room);
 	return rc;

@@ -10,12 +10,13 @@
 #define PXD_LEARN_H
 
 #include "predict.h"
+#include "residual.h"
 
 /* Plain bytes/s that a wire takes with what is learnt, up to which learning is faster: one core makes the lessons of 24e6 a second, an end may
  * have no more than one for both ways, and others want that, too. */
 #define PXD_SLOW 3e6
 
-/* The weights for a segment. */
+/* The weights for a segment, and how long in bits what they leave of each number was one message earlier. */
 struct pxd_lesson;
 
 /* pxd_lesson_make: p->how has LEARNT; ref: p->nrefs segments of n bytes, of numbers of `word` bytes. 0, PX_ENOMEM, or PX_EPROTO: p->row is not
@@ -24,6 +25,8 @@ int pxd_lesson_make(const struct pxd_predictor *p, unsigned word, const uint8_t 
 	struct pxd_lesson **out);
 void pxd_lesson_free(struct pxd_lesson *t);      /* NULL is fine */
 size_t pxd_lesson_size(unsigned word, size_t n); /* of memory, in bytes */
+/* pxd_guide_of: for what p leaves; t: its lesson, if it learns, and as long as that lives. */
+struct pxd_guide pxd_guide_of(const struct pxd_predictor *p, const struct pxd_lesson *t);
 
 /* pxd_learn_residual: into out[n]: what of in[n] was not expected, folded; bytes behind the last whole number are copied. out must not overlap
  * in. t: the lesson of p, word, ref and n; NULL: it is made. Errors as of pxd_lesson_make. */

@@ -13,4 +13,10 @@ void pxd_rate_tick(struct pxd_path *l, uint64_t now, int (*add)(struct pxd_path 
 /* pxd_rate_told: so many bytes/s were seen before anything has filled the path. */
 void pxd_rate_told(struct pxd_path *l, double rate);
 
+/* pxd_rate_thin: its wire is known to be so slow (PXD_THIN) that what comes first is waited for. */
+static inline bool pxd_rate_thin(const struct pxd_path *l)
+{
+	return l->rate > 0 && l->rate < PXD_THIN;
+}
+
 #endif

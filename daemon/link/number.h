@@ -70,6 +70,14 @@ INLINE uint64_t pxd_unfold(uint64_t v, unsigned word)
 	return word == 4 ? (uint32_t)v >> 1 ^ (0u - ((uint32_t)v & 1)) : v >> 1 ^ (0ull - (v & 1));
 }
 
+/* Significant bits of a folded number, but for its sign. */
+INLINE unsigned pxd_length(uint64_t folded)
+{
+	uint64_t magnitude = (folded >> 1) + (folded & 1);
+
+	return magnitude ? 64 - (unsigned)__builtin_clzll(magnitude) : 0;
+}
+
 INLINE uint64_t pxd_image(const uint8_t *at, unsigned word, bool swap, bool order)
 {
 	uint64_t v = pxd_load(at, word, swap);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "err.h"
+#include "link_rate.h"
 #include "lossy.h"
 #include "residual.h"
 #include "seg_code.h"
@@ -293,8 +294,7 @@ static struct px_hint hint_of(const struct pxd_path *l, const struct px_frame *f
 	struct px_hint h;
 
 	px_hint_get(f->seq, &h);
-	if (!l->choose || !l->little ||
-		(l->opts->compress == PXD_COMPRESS_AUTO && !(l->rate > 0 && l->rate < PXD_THIN)))
+	if (!l->choose || !l->little || (l->opts->compress == PXD_COMPRESS_AUTO && !pxd_rate_thin(l)))
 		h.bound = 0;
 	return h;
 }

@@ -7,11 +7,29 @@
 #include "lossy.h"
 #include "weigh.h"
 
+/* A lesson for p, if it learns: t, or *own, which is made. */
+static int lesson_have(const struct pxd_predictor *p, unsigned word, const struct pxd_lesson **t,
+	struct pxd_lesson **own, const uint8_t *const *ref, size_t n)
+{
+	int rc = PX_OK;
+
+	*own = NULL;
+	if (!pxd_predict_learnt(p))
+		*t = NULL;
+	else if (!*t)
+		rc = pxd_lesson_make(p, word, ref, n, own);
+	if (*own)
+		*t = *own;
+	return rc;
+}
+
 size_t pxd_seg_encode(struct pxd_codec *c, int codec, int level, unsigned elem, struct pxd_predictor *p,
 	const struct pxd_lesson *t, const uint8_t *const *ref, const uint8_t *in, size_t n, uint8_t *scratch,
 	uint8_t *out, size_t cap)
 {
 	unsigned word = pxd_predict_word(elem);
+	struct pxd_lesson *own;
+	struct pxd_guide g;
 	size_t m, head;
 
 	if (!p)
@@ -25,11 +43,15 @@ size_t pxd_seg_encode(struct pxd_codec *c, int codec, int level, unsigned elem, 
 		return 0;
 	if (pxd_predict_weighted(p))
 		pxd_weigh(p, word, in, ref, n);
-	if (pxd_foresee(p, word, t, in, ref, n, scratch) < 0)
+	if (lesson_have(p, word, &t, &own, ref, n) < 0)
 		return 0;
-	m = codec == PXD_CODEC_RESIDUAL
-		    ? pxd_residual_pack(word, scratch, n, out + head, cap - head)
-		    : pxd_codec_pack(c, codec, level, elem, scratch, n, out + head, cap - head);
+	g = pxd_guide_of(p, t);
+	m = 0;
+	if (pxd_foresee(p, word, t, in, ref, n, scratch) == 0)
+		m = codec == PXD_CODEC_RESIDUAL
+			    ? pxd_residual_pack(word, &g, scratch, n, out + head, cap - head)
+			    : pxd_codec_pack(c, codec, level, elem, scratch, n, out + head, cap - head);
+	pxd_lesson_free(own);
 	if (m == 0)
 		return 0;
 	p->sum = px_crc32c(0, in, n);
@@ -42,6 +64,8 @@ int pxd_seg_decode(struct pxd_codec *c, int codec, unsigned elem, const struct p
 {
 	unsigned word = pxd_predict_word(elem);
 	struct pxd_predictor p;
+	struct pxd_lesson *own;
+	struct pxd_guide g;
 	int rc;
 
 	if (codec == PXD_CODEC_LOSSY)
@@ -53,12 +77,16 @@ int pxd_seg_decode(struct pxd_codec *c, int codec, unsigned elem, const struct p
 		return rc;
 	in += rc;
 	n -= (size_t)rc;
-	rc = codec == (PXD_CODEC_RESIDUAL | PXD_CODEC_PREDICT)
-		     ? pxd_residual_unpack(word, in, n, out, want)
-		     : pxd_codec_unpack(c, codec & ~PXD_CODEC_PREDICT, elem, in, n, out, want);
+	rc = lesson_have(&p, word, &t, &own, ref, want);
 	if (rc < 0)
 		return rc;
-	rc = pxd_foreseen(&p, word, t, out, ref, want);
+	g = pxd_guide_of(&p, t);
+	rc = codec == (PXD_CODEC_RESIDUAL | PXD_CODEC_PREDICT)
+		     ? pxd_residual_unpack(word, &g, in, n, out, want)
+		     : pxd_codec_unpack(c, codec & ~PXD_CODEC_PREDICT, elem, in, n, out, want);
+	if (rc == 0)
+		rc = pxd_foreseen(&p, word, t, out, ref, want);
+	pxd_lesson_free(own);
 	if (rc < 0)
 		return rc;
 	return px_crc32c(0, out, want) == p.sum ? PX_OK : PX_EPROTO;

@@ -446,7 +446,7 @@ int pxd_out_flow_middle(struct pxd_out_flow *o, const struct px_frame *f, int fr
 		return PX_ENOMEM;
 	m->head->with = m;
 	m->since = px_now_ns();
-	if (px_list_empty(&m->dest->idle) && receives_post(o, m))
+	if (!pxd_rate_thin(m->dest->path) && px_list_empty(&m->dest->idle) && receives_post(o, m))
 		px_list_push(&o->busy, &m->l);
 	else
 		idle_add(o, m);
@@ -562,18 +562,21 @@ static bool idle_poll(struct pxd_out_flow *o)
 	px_list_init(&later);
 	for (int n = 0; n < TURN && !px_list_empty(&o->wanting) && !o->d->node.failed; n++) {
 		struct pxd_dest *t = px_list_entry(px_list_pop(&o->wanting), struct pxd_dest, l);
+		bool one = false;
 
-		while (!px_list_empty(&t->idle)) {
+		/* The native MPI copies in one go what has been posted, and a thin wire would wait for the first of many. */
+		while (!one && !px_list_empty(&t->idle)) {
 			struct out_long *m = long_of(t->idle.next);
 
 			if (!receives_post(o, m))
 				break;
 			some = true;
+			one = pxd_rate_thin(t->path);
 			px_list_del(&m->l);
 			px_list_push(&o->busy, &m->l);
 		}
 		/* Without credit it comes back with the next CREDIT; without room on its path it is asked again. */
-		if (!px_list_empty(&t->idle) && !pxd_path_room(t->path))
+		if (!px_list_empty(&t->idle) && (one || !pxd_path_room(t->path)))
 			px_list_push(&later, &t->l);
 	}
 	for (struct px_list *l; (l = px_list_pop(&later));)

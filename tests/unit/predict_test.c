@@ -315,14 +315,19 @@ TEST(damage_behind_the_codec_is_noticed)
 
 TEST(residuals_coded_by_length_come_back)
 {
-	static uint8_t in[N], packed[N], out[N];
+	static uint8_t in[N], packed[N], out[N], length[N];
 
 	for (int round = 0; round < 4000; round++) {
 		unsigned word = round % 2 ? 4 : 8, most = 1 + (unsigned)round / 8 % (8 * word);
 		size_t n = (size_t)(test_random() % N), m;
+		struct pxd_guide g = { .stride = 1 + (uint32_t)round % 3,
+			.row = round % 11 < 5 ? 0 : 13 + (uint32_t)(test_random() % N),
+			.length = round % 13 < 5 ? NULL : length };
 
-		for (size_t i = 0; i < n; i++)
+		for (size_t i = 0; i < n; i++) {
 			in[i] = (uint8_t)test_random();
+			length[i] = (uint8_t)(test_random() % (8 * word + 1));
+		}
 		for (size_t i = 0; i + word <= n; i += word) {
 			unsigned bits = (unsigned)(test_random() % (round % 5 ? most + 1 : 8 * word + 1));
 			uint64_t v = bits ? test_random() >> (64 - bits) : 0;
@@ -330,15 +335,15 @@ TEST(residuals_coded_by_length_come_back)
 			v = round % 7 ? v : test_random() % 2 ? UINT64_MAX : v & 1; /* -2^63 among them */
 			memcpy(in + i, &v, word);
 		}
-		m = pxd_residual_pack(word, in, n, packed, n);
+		m = pxd_residual_pack(word, &g, in, n, packed, n);
 		if (m == 0)
 			continue;
 		CHECK(m < n);
-		if (!CHECK_INT(pxd_residual_unpack(word, packed, m, out, n), 0) || !CHECK_MEM(out, in, n))
+		if (!CHECK_INT(pxd_residual_unpack(word, &g, packed, m, out, n), 0) || !CHECK_MEM(out, in, n))
 			printf("  round %d: %zu bytes\n", round, n);
-		CHECK_INT(pxd_residual_pack(word, in, n, out, m), m);
-		CHECK_INT(pxd_residual_pack(word, in, n, out, m - 1), 0);
-		CHECK_INT(pxd_residual_unpack(word, packed, m - 1, out, n), PX_EPROTO);
+		CHECK_INT(pxd_residual_pack(word, &g, in, n, out, m), m);
+		CHECK_INT(pxd_residual_pack(word, &g, in, n, out, m - 1), 0);
+		CHECK_INT(pxd_residual_unpack(word, &g, packed, m - 1, out, n), PX_EPROTO);
 	}
 }
 

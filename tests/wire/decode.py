@@ -302,25 +302,64 @@ class Range:
         return bit
 
 
-def lengths(coder, w, count):
+class Lengths:
+    """What the lengths around a number say about its own."""
+    # Strides, rows and weight of each place: five of this message, then those of the one before.
+    PLACES = ((-1, 0, 1229), (-2, 0, 410), (0, -1, 614), (-1, -1, 82), (1, -1, 205), (0, 0, 614), (-1, 0, 205), (1, 0, 205),
+              (-2, 0, 0), (2, 0, 0), (0, -1, 205), (0, 1, 205), (-1, -1, 0), (1, -1, 0), (-1, 1, 0), (1, 1, 0))
+    NEAREST = (0, 1, 2, 4, 5, 7)
+
+    def __init__(self, w, count, stride, row, before):
+        self.most, self.count, self.row, self.before = 8 * w, count, row, before
+        self.places = [(a * stride + b * row, bool(b)) for a, b, _ in self.PLACES]
+        self.weights = [weight for *_, weight in self.PLACES]
+        self.average, self.doubt, self.known, self.around, self.taps = 40 * w, 384, [], [], []
+
+    def look(self):
+        """Lengths of the places around the next number, None where there is none; the model of zero."""
+        i, self.around = len(self.known), []
+        for j, (place, in_row) in enumerate(self.places):
+            of = self.known if j < 5 else self.before
+            there = of is not None and 0 <= i + place < self.count and (self.row or not in_row)
+            self.around.append(of[i + place] if there else None)
+        return tuple(self.around[j] == 0 for j in self.NEAREST)
+
+    def foretell(self):
+        self.taps = [16 * k - self.average if k else 0 for k in self.around]
+        is_ = self.average + (sum(a * b for a, b in zip(self.taps, self.weights)) >> 12)
+        return max(16, min(16 * self.most, is_))
+
+    def doubts(self):
+        return sum(self.doubt >= x for x in (179, 256, 384, 563, 819))
+
+    def adapt(self, foretold, k):
+        surprise = max(-128, min(128, 16 * k - foretold))
+        pace = abs(surprise) * 328 * 4096 // (1024 + sum(x * x for x in self.taps)) * (1 if surprise > 0 else -1)
+        self.weights = [max(-32767, min(32767, a + (pace * x >> 12))) for a, x in zip(self.weights, self.taps)]
+        self.doubt += 16 * abs(surprise) - self.doubt >> 3
+        self.average = 3 * self.average + 16 * k >> 2
+
+
+def coded_lengths(coder, w, around):
     """Magnitude without noise, and sign, of each number."""
-    out, average, zeros, last = [], 40 * w, 0, 0
-    for _ in range(count):
-        zero = coder.bit("zero", zeros)
-        zeros = (zeros << 1 | zero) & 3
-        if zero:
+    out, last = [], 0
+    for _ in range(around.count):
+        if coder.bit("zero", around.look()):
             out.append((0, 0))
+            around.known.append(0)
             last = 0
             continue
-        at, part = max(1, average + 8 >> 4), (average + 8 & 15) >> 2
+        foretold, doubts = around.foretell(), around.doubts()
+        at, part = foretold + 8 >> 4, (foretold + 8 & 15) >> 2
         k = at
-        if coder.bit("other", part):
-            up = 1 if at == 1 else 0 if at == 8 * w else coder.bit("above", part >> 1)
+        if coder.bit("other", doubts, part):
+            up = 1 if at == 1 else 0 if at == 8 * w else coder.bit("above", doubts, part)
             while True:
                 k += 1 if up else -1
-                if k == (8 * w if up else 1) or not coder.bit("on", up, min(abs(k - at), 15)):
+                if k == (8 * w if up else 1) or not coder.bit("on", up, doubts, min(abs(k - at), 15)):
                     break
-        average = 3 * average + 16 * k >> 2
+        around.adapt(foretold, k)
+        around.known.append(k)
         if k == 8 * w:
             out.append((1 << k - 1, 1))
             last = 1
@@ -337,13 +376,13 @@ def lengths(coder, w, count):
     return out
 
 
-def coded_by_length(w, body, n):
-    count, tail = n // w, n % w
+def coded_by_length(w, body, n, around):
+    tail = n % w
     need(4 + tail <= len(body) < n)
     first, = struct.unpack("<I", body[:4])
     need(first <= len(body) - 4 - tail)
     coder = Range(body[4:4 + first])
-    numbers = lengths(coder, w, count)
+    numbers = coded_lengths(coder, w, around)
     need(coder.at == first)
     noise = body[4 + first:len(body) - tail]
     bits, at, out = int.from_bytes(noise, "little"), 0, []
@@ -373,51 +412,75 @@ def weighted(w, endian, refs, weights, i):
     return struct.unpack("<" + whole, data)[0]
 
 
-def learnt(w, endian, refs, stride, row, keep, d):
-    """The numbers whose images are d from what is learnt (PROTOCOL.md, "Learning")."""
-    form = (">" if endian == "big" else "<") + {4: "f", 8: "d"}[w]
-    count, top, most = len(d), 1 << 8 * w - 1, (1 << 8 * w) - 1
+class Learnt:
+    """What is learnt from references (PROTOCOL.md, "Learning")."""
 
+    def __init__(self, w, endian, refs, stride, row, count):
+        self.w, self.endian, self.count, self.newest = w, endian, count, refs[0]
+        self.form = (">" if endian == "big" else "<") + {4: "f", 8: "d"}[w]
+        self.top, self.most = 1 << 8 * w - 1, (1 << 8 * w) - 1
+        self.values = [[self.value(self.bytes_of(ref, i)) for i in range(count)] for ref in refs]
+        self.e = [[0.0] * count] + [[self.finite(a - b) for a, b in zip(newer, older)]
+                                    for newer, older in zip(self.values, self.values[1:])]
+        self.refs, self.places, self.weights, self.lengths = refs, [], [], []
+        for k in range(len(refs) - 1):
+            for a in range(-2, 3) if row else (0,):
+                self.places += [(k, a * row + b * stride) for b in range(-2, 3) if k or (a, b) < (0, 0)]
+
+    @staticmethod
     def finite(x):
         return x if math.isfinite(x) else 0.0
 
-    def value(data):
-        return struct.unpack(form, data)[0]
+    def bytes_of(self, ref, i):
+        return ref[i * self.w:(i + 1) * self.w]
 
-    values = [[value(ref[i * w:(i + 1) * w]) for i in range(count)] for ref in refs]
-    e = [[0.0] * count] + [[finite(a - b) for a, b in zip(newer, older)] for newer, older in zip(values, values[1:])]
-    places = []
-    for k in range(len(refs) - 1):
-        for a in range(-2, 3) if row else (0,):
-            places += [(k, a * row + b * stride) for b in range(-2, 3) if k or (a, b) < (0, 0)]
+    def value(self, data):
+        return struct.unpack(self.form, data)[0]
 
-    def sample(i, later):
-        return [e[k + later][i + o] if 0 <= i + o < count else 0.0 for k, o in places] + [0.0] * (64 - len(places))
+    def image(self, data):
+        number = int.from_bytes(data, self.endian)
+        return number ^ self.most if number & self.top else number | self.top
 
-    weights, mean, plain = [0.0] * 64, 0.0, []
-    r = [[0.0] * 64 for _ in places]
-    for i in range(count):
-        if i % 64 == 0:
+    def expected(self, ref, i, more):
+        """The image of number i of ref and `more`, or of that number."""
+        before = self.bytes_of(self.refs[ref], i)
+        try:
+            data = struct.pack(self.form, self.values[ref][i] + more)
+        except OverflowError:
+            data = before
+        return self.image(data if math.isfinite(self.value(data)) else before)
+
+    def sample(self, i, later):
+        return [self.e[k + later][i + o] if 0 <= i + o < self.count else 0.0
+                for k, o in self.places] + [0.0] * (64 - len(self.places))
+
+    def learn(self, keep):
+        """The weights of each block, and how long what was left of each number of the newest reference is."""
+        weights, mean, r = [0.0] * 64, 0.0, [[0.0] * 64 for _ in self.places]
+        for i in range(0, self.count, 64):
             block = []
-            for j in range(i, min(i + 64, count)):
-                x, y = sample(j, 1), e[1][j]
-                error, by = y - summed(x, weights), 0.0
+            for j in range(i, min(i + 64, self.count)):
+                x, y = self.sample(j, 1), self.e[1][j]
+                more, by = summed(x, weights), 0.0
+                left = self.image(self.bytes_of(self.newest, j)) - self.expected(1, j, more) & self.most
+                self.lengths.append(min(left, self.most + 1 - left).bit_length())
+                error = y - more
                 if math.isfinite(error):
                     mean = 0.875 * mean + 0.125 * abs(error) if mean > 0 else abs(error)
                     by = 1 / math.sqrt(mean) if mean > 0 else 0.0
                     x[63] = y
                 block.append([a * by for a in x] if by > 0 and math.isfinite(by) else [0.0] * 64)
-            weights, r = lesson(block, r, len(places), keep / 256)
-        expected, newest = values[0][i] + summed(sample(i, 0), weights), refs[0][i * w:(i + 1) * w]
-        try:
-            data = struct.pack(form, expected)
-        except OverflowError:
-            data = newest
-        number = int.from_bytes(data if math.isfinite(value(data)) else newest, endian)
-        number = d[i] + (number ^ most if number & top else number | top) & most
-        plain.append(number ^ top if number & top else number ^ most)
-        e[0][i] = finite(value(plain[i].to_bytes(w, endian)) - values[0][i])
-    return plain
+            weights, r = lesson(block, r, len(self.places), keep / 256)
+            self.weights.append(weights)
+
+    def restore(self, d):
+        """The numbers whose images are d from what is learnt."""
+        plain = []
+        for i in range(self.count):
+            number = d[i] + self.expected(0, i, summed(self.sample(i, 0), self.weights[i // 64])) & self.most
+            plain.append(number ^ self.top if number & self.top else number ^ self.most)
+            self.e[0][i] = self.finite(self.value(plain[i].to_bytes(self.w, self.endian)) - self.values[0][i])
+        return plain
 
 
 def summed(x, weights):
@@ -484,9 +547,15 @@ def predicted(codec, elem, refs, body, n):
         nrefs = time
     need(not any(names[nrefs:]))
     w = 4 if elem == 4 else 8
-    residual = coded_by_length(w, body, n) if codec == 0x45 else inflated(codec & ~0x40, elem, body, n)
     need(nrefs <= len(refs))
     count, top, most = n // w, 1 << 8 * w - 1, (1 << 8 * w) - 1
+    endian = "big" if big else "little"
+    if learns:
+        need(row == 0 or row < count)
+        lessons = Learnt(w, endian, refs[:nrefs], stride, row, count)
+        lessons.learn(further)
+    around = Lengths(w, count, stride or 1, row, lessons.lengths if learns else None)
+    residual = coded_by_length(w, body, n, around) if codec == 0x45 else inflated(codec & ~0x40, elem, body, n)
 
     def numbers(data, endian):
         return [int.from_bytes(data[i * w:(i + 1) * w], endian) for i in range(count)]
@@ -494,12 +563,10 @@ def predicted(codec, elem, refs, body, n):
     def image(x):
         return (x ^ most if x & top else x | top) if order else x
 
-    endian = "big" if big else "little"
     r = [[x if xor else image(x) for x in numbers(ref, endian)] for ref in refs]
     d = numbers(residual, "little")
     if learns:
-        need(row == 0 or row < count)
-        plain = learnt(w, endian, refs[:nrefs], stride, row, further, [x >> 1 ^ (most if x & 1 else 0) for x in d])
+        plain = lessons.restore([x >> 1 ^ (most if x & 1 else 0) for x in d])
     elif xor:
         plain = [a ^ b for a, b in zip(d, r[0])]
     else:
