@@ -245,6 +245,7 @@ static inline void adapt(struct model *m, int foretold, unsigned k)
 	m->average = (3 * m->average + 16 * (int)k) >> 2;
 }
 
+/* Which models: the average surprise is below 0.7 bits, 1, 1.5, 2.2, 3.2, or more. */
 static inline unsigned doubts(const struct model *m)
 {
 	static const int16_t from[DOUBTS - 1] = { 179, 256, 384, 563, 819 };
