@@ -158,6 +158,11 @@ def no_output(f, c):
     return [f"if (PX_UNLIKELY({' || '.join('!' + n for n in names)}))", f'\treturn px_raise_no_output({c}, "{symbol_name(f.name)}");']
 
 
+# MPICH looks at the datatype of these only where the count is not 0: they take MPI_DATATYPE_NULL then. (Its MPI_Bcast does so, too, and crashes.)
+EMPTY_TYPE = {"Send", "Bsend", "Ssend", "Rsend", "Isend", "Ibsend", "Issend", "Irsend", "Send_init", "Bsend_init", "Ssend_init", "Rsend_init",
+              "Recv", "Irecv", "Recv_init", "Mrecv", "Imrecv", "Sendrecv_replace", "Isendrecv_replace", "Psend_init", "Precv_init"}
+
+
 def call_body(f, small, opts):
     """Statements that call px_<Name> from f, whose int form is small; c or n is set."""
     pre, outs, args = [], [], []
@@ -179,6 +184,8 @@ def call_body(f, small, opts):
         elif p.type == "MPI_Count *" and q.type == "MPI_Aint *":  # an extent that comes back
             outs.append(p.name)
             args.append(f"&{p.name}_")
+        elif p.type == "MPI_Datatype" and stem(small.name) in EMPTY_TYPE:
+            args.append(f"empty_type({next(x.name for x in f.params if is_count(small, x) or x.name == 'count')}, {p.name})")
         else:
             args.append(p.name)
     lock = "nolock" not in opts
@@ -379,6 +386,18 @@ static int meet(MPI_Comm comm, MPI_Comm native)
 	rc = px_meet(native);
 	px_unlock();
 	return rc;
+}
+
+/* See EMPTY_TYPE in gen_bindings.py. */
+static inline MPI_Datatype empty_type(MPI_Count count, MPI_Datatype t)
+{
+#ifndef OPEN_MPI
+	if (PX_UNLIKELY(t == MPI_DATATYPE_NULL) && count == 0)
+		return MPI_BYTE;
+#else
+	(void)count;
+#endif
+	return t;
 }
 
 /* Probing natively while remote operations need progress. */

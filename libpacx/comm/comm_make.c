@@ -276,16 +276,6 @@ int px_Comm_split(struct px_comm *c, int color, int key, MPI_Comm *out)
 	return rc;
 }
 
-int px_Comm_split_type(struct px_comm *c, int type, int key, MPI_Info info, MPI_Comm *out)
-{
-	/* What processes can share never reaches beyond a site. */
-	int rc = px_comm_turn(c);
-
-	if (rc == MPI_SUCCESS)
-		px_blocking(rc, px_n.Comm_split_type(c->native, type, key, info, out));
-	return rc;
-}
-
 /* Global ranks of group as a subset of c; comm rank of its first member. MPI error code, raised. */
 static int subset(struct px_comm *c, MPI_Group group, int *n, int **grank, int *first)
 {

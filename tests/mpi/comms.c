@@ -143,6 +143,37 @@ static void shared(void)
 	CHECK(node == MPI_COMM_NULL);
 }
 
+/* A split whose hints only count when all members give the same. Members whose MPI has no such type are in no part. */
+static void hints(void)
+{
+#ifdef MPIX_COMM_TYPE_NEIGHBORHOOD
+	int type = MPIX_COMM_TYPE_NEIGHBORHOOD;
+#else
+	int type = MPI_UNDEFINED;
+#endif
+	const char *where[][2] = { { "/nowhere/first", "/nowhere/second" }, { "/tmp", "/nowhere/second" },
+		{ "/tmp", "/tmp" } }; /* of rank 0, and of all others */
+	MPI_Info info;
+	MPI_Comm c;
+
+	for (int i = chk_size == 1 ? 2 : 0; i < 3; i++) { /* alone, one's own hint is everybody's */
+		int n = 0;
+
+		MPI_Info_create(&info);
+		MPI_Info_set(info, "nbhd_common_dirname", where[i][chk_rank > 0]);
+		MPI_Comm_split_type(MPI_COMM_WORLD, type, 0, info, &c);
+		if (c != MPI_COMM_NULL) {
+			MPI_Comm_size(c, &n);
+			MPI_Comm_free(&c);
+		}
+		if (type == MPI_UNDEFINED || i == 0)
+			CHECK_EQ(n, 0);
+		else
+			CHECK(i == 1 ? n <= 1 : n >= 1); /* rank 0 may be the only one with this type */
+		MPI_Info_free(&info);
+	}
+}
+
 static void creates(void)
 {
 	MPI_Group world, g;
@@ -339,6 +370,7 @@ int main(int argc, char **argv)
 	splits();
 	nested();
 	shared();
+	hints();
 	creates();
 	do_not_mix();
 	free_while_pending();

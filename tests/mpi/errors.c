@@ -126,6 +126,32 @@ static void no_output(void)
 	MPI_Group_free(&group);
 }
 
+/* An empty message of no datatype: some MPIs look at it, others do not, but the same in every communicator. */
+static void no_type(void)
+{
+	MPI_Datatype none = MPI_DATATYPE_NULL;
+	MPI_Request q[2] = { MPI_REQUEST_NULL, MPI_REQUEST_NULL };
+	int to = (chk_rank + 1) % chk_size, from = (chk_rank + chk_size - 1) % chk_size, class;
+
+	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+	class = chk_class(MPI_Send(NULL, 0, none, MPI_PROC_NULL, 0, MPI_COMM_SELF));
+	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+	CHECK(class == MPI_SUCCESS || class == MPI_ERR_TYPE);
+	CHECK_EQ(chk_class(MPI_Send(NULL, 0, none, MPI_PROC_NULL, 0, MPI_COMM_WORLD)), class);
+	CHECK_EQ(chk_class(MPI_Recv(NULL, 0, none, MPI_PROC_NULL, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE)),
+		class);
+	if (class != MPI_SUCCESS)
+		none = MPI_INT;
+	MPI_Irecv(NULL, 0, none, from, 6, MPI_COMM_WORLD, &q[0]);
+	MPI_Isend(NULL, 0, none, to, 6, MPI_COMM_WORLD, &q[1]);
+	CHECK_EQ(chk_class(MPI_Waitall(2, q, MPI_STATUSES_IGNORE)), MPI_SUCCESS);
+	MPI_Send_init(NULL, 0, none, to, 6, MPI_COMM_WORLD, &q[1]);
+	CHECK_EQ(chk_class(MPI_Start(&q[1])), MPI_SUCCESS);
+	CHECK_EQ(chk_class(MPI_Recv(NULL, 0, none, from, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE)), MPI_SUCCESS);
+	MPI_Wait(&q[1], MPI_STATUS_IGNORE);
+	MPI_Request_free(&q[1]);
+}
+
 int main(int argc, char **argv)
 {
 	MPI_Errhandler h, got;
@@ -140,6 +166,7 @@ int main(int argc, char **argv)
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	all_bad(MPI_COMM_WORLD, 0);
 	no_output();
+	no_type();
 	MPI_Comm_dup(MPI_COMM_WORLD, &dup);
 	all_bad(dup, 0); /* inherited */
 
