@@ -365,7 +365,7 @@ void px_channel_drain(struct px_match *m)
 {
 	struct px_msg *u;
 
-	while ((u = px_match_find(m, MPI_ANY_SOURCE, MPI_ANY_TAG, true)))
+	while ((u = px_match_pop(m)))
 		drain(u);
 }
 

@@ -58,6 +58,7 @@ struct px_comm *px_comm_new(MPI_Comm native, uint64_t ctx, struct px_ranks *rank
 	c->blocked = ranks->blocked;
 	px_match_init(&c->p2p, c);
 	px_match_init(&c->coll, c);
+	c->coll.exact = true;
 	if (px_channel_ctx_add(ctx, &c->p2p) < 0)
 		goto fail;
 	if (px_channel_ctx_add(ctx | 1, &c->coll) < 0)

@@ -45,6 +45,7 @@ struct px_comm *px_inter_new(MPI_Comm face, struct px_comm *all, int first)
 	*c->inter = (struct px_inter){ all, first, second, second ? all->size - first : first };
 	px_match_init(&c->p2p, c);
 	px_match_init(&c->coll, c);
+	c->coll.exact = true;
 	if (px_channel_ctx_add(c->ctx, &c->p2p) < 0)
 		goto fail;
 	if (px_comm_insert(face, c) < 0) {

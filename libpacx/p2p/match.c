@@ -47,32 +47,38 @@ void px_match_arrive(struct px_match *m, struct px_msg *u)
 	m->arrived_end = &u->next;
 }
 
-static bool fits(int want_src, int want_tag, int src, int tag)
+static bool fits(const struct px_match *m, int want_src, int want_tag, int src, int tag)
 {
-	return (want_src == MPI_ANY_SOURCE || want_src == src) &&
-	       (want_tag == MPI_ANY_TAG || want_tag == tag);
+	return (want_src == src || (want_src == MPI_ANY_SOURCE && !m->exact)) &&
+	       (want_tag == tag || (want_tag == MPI_ANY_TAG && !m->exact));
+}
+
+static struct px_msg *take_out(struct px_match *m, struct px_msg **at)
+{
+	struct px_msg *u = *at;
+
+	*at = u->next;
+	if (!u->next)
+		m->arrived_end = at;
+	return u;
 }
 
 struct px_msg *px_match_find(struct px_match *m, int src, int tag, bool take)
 {
-	for (struct px_msg **at = &m->arrived; *at; at = &(*at)->next) {
-		struct px_msg *u = *at;
-
-		if (!fits(src, tag, u->src, u->f.tag))
-			continue;
-		if (take) {
-			*at = u->next;
-			if (!u->next)
-				m->arrived_end = at;
-		}
-		return u;
-	}
+	for (struct px_msg **at = &m->arrived; *at; at = &(*at)->next)
+		if (fits(m, src, tag, (*at)->src, (*at)->f.tag))
+			return take ? take_out(m, at) : *at;
 	return NULL;
+}
+
+struct px_msg *px_match_pop(struct px_match *m)
+{
+	return m->arrived ? take_out(m, &m->arrived) : NULL;
 }
 
 struct px_req *px_match_next(struct px_req *r, int src, int tag)
 {
-	while (r && !fits(r->peer, r->tag, src, tag))
+	while (r && !fits(r->queue, r->peer, r->tag, src, tag))
 		r = r->next;
 	return r;
 }

@@ -472,7 +472,7 @@ static void sort(struct px_win *w)
 {
 	struct px_msg *u;
 
-	while ((u = px_match_find(&w->c->p2p, MPI_ANY_SOURCE, MPI_ANY_TAG, true))) {
+	while ((u = px_match_pop(&w->c->p2p))) {
 		struct px_rma_in *in =
 			&w->peer[u->src].in[u->f.tag == PX_RMA_REQUESTS ? PX_RMA_REQUESTS : PX_RMA_RESPONSES];
 

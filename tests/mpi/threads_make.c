@@ -1,6 +1,7 @@
 /*
  * threads_make - with MPI_THREAD_MULTIPLE on every rank: two threads per rank make communicators from a parent of their own, and
- * block in a collective of their own, at once; and each makes communicators from groups of one common parent, with a tag of its own.
+ * block in a collective of their own, at once; and each makes communicators from groups of one common parent, with a tag of its own,
+ * the least, the largest, and some between.
  * Otherwise it says "threads_make: skipped".  Argument: rounds (40).
  */
 #include "check.h"
@@ -13,13 +14,16 @@ static int rounds;
 
 static void *make(void *arg)
 {
-	int t = *(int *)arg, sum;
+	int t = *(int *)arg, sum, there, *largest;
 	MPI_Comm d, half, g;
 	MPI_Group all;
 
 	MPI_Comm_group(MPI_COMM_WORLD, &all);
+	MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &largest, &there);
 	for (int i = 0; i < rounds; i++) {
-		MPI_Comm_create_group(MPI_COMM_WORLD, all, 100 + t, &g);
+		int tags[] = { 1, 30, *largest };
+
+		MPI_Comm_create_group(MPI_COMM_WORLD, all, t == 0 ? 0 : tags[i % 3], &g);
 		sum = chk_rank == i % chk_size ? 10 * i + t : -1;
 		MPI_Bcast(&sum, 1, MPI_INT, i % chk_size, g);
 		CHECK_EQ(sum, 10 * i + t);
