@@ -329,14 +329,14 @@ static struct pxd_outlook outlook_of(
 	struct pxd_outlook o = { 1, 1 };
 	const uint8_t *ref[PXD_PREDICT_REFS];
 	unsigned word = pxd_predict_word(s->elem);
-	struct pxd_lesson *t = NULL;
+	const struct pxd_lesson *t = NULL;
+	struct pxd_lesson *own;
 	struct pxd_guide g;
 
 	refs_at(s, p, at, ref);
-	if (learnt && pxd_lesson_make(p, word, ref, len, &t) < 0)
-		return o;
-	if (p->how && pxd_foresee(p, word, t, s->in + at, ref, len, f->out) < 0) {
-		pxd_lesson_free(t);
+	if (pxd_lesson_have(p, word, &t, &own, ref, len) < 0 ||
+		(p->how && pxd_foresee(p, word, t, s->in + at, ref, len, f->out) < 0)) {
+		pxd_lesson_free(own);
 		return o;
 	}
 	m = learnt ? 0
@@ -349,7 +349,7 @@ static struct pxd_outlook outlook_of(
 		o.zstd = (double)m / (double)len;
 	g = pxd_guide_of(p, t);
 	m = p->how ? pxd_residual_pack(word, &g, f->out, len, f->packed, sizeof f->packed) : 0;
-	pxd_lesson_free(t);
+	pxd_lesson_free(own);
 	if (m)
 		o.residual = (double)m / (double)len;
 	return o;

@@ -355,6 +355,21 @@ void pxd_lesson_free(struct pxd_lesson *t)
 	free(t);
 }
 
+int pxd_lesson_have(const struct pxd_predictor *p, unsigned word, const struct pxd_lesson **t,
+	struct pxd_lesson **own, const uint8_t *const *ref, size_t n)
+{
+	int rc = PX_OK;
+
+	*own = NULL;
+	if (!pxd_predict_learnt(p))
+		*t = NULL;
+	else if (!*t)
+		rc = pxd_lesson_make(p, word, ref, n, own);
+	if (*own)
+		*t = *own;
+	return rc;
+}
+
 size_t pxd_lesson_size(unsigned word, size_t n)
 {
 	return sizeof(struct pxd_lesson) + blocks(n / word) * TAPS * sizeof(double) + n / word;
@@ -396,16 +411,14 @@ INLINE void run(const struct pxd_lesson *t, struct view *v, unsigned word, const
 static int run_any(const struct pxd_predictor *p, unsigned word, const struct pxd_lesson *t,
 	const uint8_t *self, const uint8_t *const *ref, size_t n, uint8_t *out)
 {
-	struct pxd_lesson *own = NULL;
+	struct pxd_lesson *own;
 	size_t count = n / word;
 	struct view v;
 	int rc = view_make(&v, p, word, ref, count, true);
 
 	if (rc < 0)
 		return rc;
-	if (!t)
-		rc = pxd_lesson_make(p, word, ref, n, &own);
-	t = t ? t : own;
+	rc = pxd_lesson_have(p, word, &t, &own, ref, n);
 	if (rc == 0 && word == 8 && !v.swap)
 		run(t, &v, 8, self, ref[0], count, out, false);
 	else if (rc == 0)

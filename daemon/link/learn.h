@@ -23,7 +23,11 @@ struct pxd_lesson;
  * less than the numbers that there are. */
 int pxd_lesson_make(const struct pxd_predictor *p, unsigned word, const uint8_t *const *ref, size_t n,
 	struct pxd_lesson **out);
-void pxd_lesson_free(struct pxd_lesson *t);      /* NULL is fine */
+void pxd_lesson_free(struct pxd_lesson *t); /* NULL is fine */
+/* pxd_lesson_have: *t is a lesson for p, if it learns, and NULL otherwise: the one that it is, or, if that is NULL, *own, which is made (and NULL
+ * if it is not) and the caller's. Errors as of pxd_lesson_make. */
+int pxd_lesson_have(const struct pxd_predictor *p, unsigned word, const struct pxd_lesson **t,
+	struct pxd_lesson **own, const uint8_t *const *ref, size_t n);
 size_t pxd_lesson_size(unsigned word, size_t n); /* of memory, in bytes */
 /* pxd_guide_of: for what p leaves; t: its lesson, if it learns, and as long as that lives. */
 struct pxd_guide pxd_guide_of(const struct pxd_predictor *p, const struct pxd_lesson *t);

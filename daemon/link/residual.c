@@ -47,10 +47,8 @@ struct model {
 	int average; /* of lengths that are not 0, in sixteenths */
 	int doubt;   /* average surprise, in 256ths */
 	const struct pxd_guide *g;
-	const uint8_t *self; /* the numbers, as far as they are known */
-	int64_t count;       /* of them */
-	int64_t first,
-		beyond; /* numbers that have all that is looked at around them: from first, before beyond */
+	const uint8_t *self;  /* the numbers, as far as they are known */
+	int64_t count;        /* of them */
 	int64_t place[TAPS];  /* of what is looked at, from a number */
 	int16_t length[TAPS]; /* of that: NONE, or in bits */
 	int16_t tap[TAPS], weight[TAPS];
@@ -74,17 +72,12 @@ static void model_init(
 	m->g = g;
 	m->self = self;
 	m->count = (int64_t)(end / word);
-	m->beyond = m->count;
 	for (int k = 0; k < TAPS; k++) {
 		bool is = (g->row > 0 || rows[k] == 0) && (g->length || k < AROUND);
 		int64_t at = strides[k] * (int64_t)g->stride + rows[k] * (int64_t)g->row;
 
 		m->place[k] = is ? at : m->count;
-		m->first = is && -at > m->first ? -at : m->first;
-		m->beyond = is && m->count - at < m->beyond ? m->count - at : m->beyond;
 	}
-	if (!g->length || g->row == 0)
-		m->first = m->count; /* never: some of it is not there */
 	memcpy(m->weight, weight, sizeof weight);
 }
 
@@ -186,19 +179,14 @@ static inline uint64_t fold(uint64_t magnitude, unsigned negative)
 /* The lengths around number i. */
 static inline __attribute__((always_inline)) void look(struct model *m, int64_t i, unsigned word)
 {
-	bool inside = i >= m->first && i < m->beyond;
-
-	for (int k = 0; k < AROUND; k++) {
+	for (int k = 0; k < TAPS; k++) {
 		int64_t at = i + m->place[k];
 
-		m->length[k] = inside || (at >= 0 && at < m->count)
-				       ? (int16_t)pxd_length(get(m->self + at * word, word))
-				       : NONE;
-	}
-	for (int k = AROUND; k < TAPS; k++) {
-		int64_t at = i + m->place[k];
-
-		m->length[k] = inside || (at >= 0 && at < m->count) ? m->g->length[at] : NONE;
+		if (at < 0 || at >= m->count)
+			m->length[k] = NONE;
+		else
+			m->length[k] = k < AROUND ? (int16_t)pxd_length(get(m->self + at * word, word))
+						  : m->g->length[at];
 	}
 }
 

@@ -7,22 +7,6 @@
 #include "lossy.h"
 #include "weigh.h"
 
-/* A lesson for p, if it learns: t, or *own, which is made. */
-static int lesson_have(const struct pxd_predictor *p, unsigned word, const struct pxd_lesson **t,
-	struct pxd_lesson **own, const uint8_t *const *ref, size_t n)
-{
-	int rc = PX_OK;
-
-	*own = NULL;
-	if (!pxd_predict_learnt(p))
-		*t = NULL;
-	else if (!*t)
-		rc = pxd_lesson_make(p, word, ref, n, own);
-	if (*own)
-		*t = *own;
-	return rc;
-}
-
 size_t pxd_seg_encode(struct pxd_codec *c, int codec, int level, unsigned elem, struct pxd_predictor *p,
 	const struct pxd_lesson *t, const uint8_t *const *ref, const uint8_t *in, size_t n, uint8_t *scratch,
 	uint8_t *out, size_t cap)
@@ -43,7 +27,7 @@ size_t pxd_seg_encode(struct pxd_codec *c, int codec, int level, unsigned elem, 
 		return 0;
 	if (pxd_predict_weighted(p))
 		pxd_weigh(p, word, in, ref, n);
-	if (lesson_have(p, word, &t, &own, ref, n) < 0)
+	if (pxd_lesson_have(p, word, &t, &own, ref, n) < 0)
 		return 0;
 	g = pxd_guide_of(p, t);
 	m = 0;
@@ -77,7 +61,7 @@ int pxd_seg_decode(struct pxd_codec *c, int codec, unsigned elem, const struct p
 		return rc;
 	in += rc;
 	n -= (size_t)rc;
-	rc = lesson_have(&p, word, &t, &own, ref, want);
+	rc = pxd_lesson_have(&p, word, &t, &own, ref, want);
 	if (rc < 0)
 		return rc;
 	g = pxd_guide_of(&p, t);
