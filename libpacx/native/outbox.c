@@ -12,11 +12,6 @@
 #define LOOK     8            /* messages looked at per poll */
 #define CLOSE_NS 10000000000u /* Finalize waits this long for receivers */
 
-/* Up to here the blocking native send copies and returns, whatever the receiver does. Measured: Open MPI over vader beyond this waits
- * until the receiver has polled; MPICH 4.2.1 over UCX 1.18 at times until it receives, and two ranks that did so to each other hung
- * (MPICH 4.0 never does). And not to oneself: MPICH's ch3 device then waits for a receive, and our posted ones may all be full. */
-#define COPIED 256
-
 struct parcel {
 	struct parcel *next;
 	MPI_Request req;
@@ -38,20 +33,20 @@ static struct {
 static int post(const uint8_t *bytes, int n, int to, int tag)
 {
 	struct parcel *p;
-	int rc;
+	int rc, gone = 0;
 
 	if (tag == PX_TAG_UP && px_given_by) {
 		px_given_by->messages++;
 		px_given_by->bytes += (uint64_t)n;
 	}
-	if (n <= COPIED && to != px.map.native_of[px.lrank])
-		return px_n.Send(bytes, n, MPI_BYTE, to, tag, px.map.relay);
 	p = malloc(sizeof *p + (size_t)n);
 	if (!p)
 		return MPI_ERR_NO_MEM;
 	memcpy(p->bytes, bytes, (size_t)n);
 	rc = px_n.Isend(p->bytes, n, MPI_BYTE, to, tag, px.map.relay, &p->req);
-	if (rc != MPI_SUCCESS) {
+	if (rc == MPI_SUCCESS)
+		rc = px_n.Test(&p->req, &gone, MPI_STATUS_IGNORE); /* short ones have been copied */
+	if (rc != MPI_SUCCESS || gone) {
 		free(p);
 		return rc;
 	}

@@ -1,7 +1,8 @@
 /* outbox.h: native messages that carry envelopes from this rank to its daemons and, for collectives, to ranks of its site.
  *
  * Owns copies of what the native MPI has not taken yet, so that an envelope is sent when the call returns, and no call waits for its
- * receiver: over Open MPI's shared memory a blocking send of more than 256 bytes returns only when the receiver has polled.
+ * receiver: a blocking native send may, of how few bytes soever (Open MPI's shared memory: until the receiver has polled; MPICH 4.2.1
+ * over UCX: at times until it receives), and in Open MPI's progress callback it may wait for ever (progress.c, rule 2).
  * A body that goes to several sites is packed once: PX_FF_SAME.
  * Between px_outbox_cork and px_outbox_uncork frames to one daemon are packed into as few native messages as they fit in; nothing
  * waits for company outside of that. Called with the library's lock; never waits but in px_outbox_close.

@@ -12,6 +12,8 @@
  *   1. It runs only if it gets the lock at once (lock.h), so never on top of a half-done change of ours, nor of itself: its own native
  *      calls poll, too.
  *   2. Nothing in it waits for anything. (The poll itself naps when it has found nothing for long and cores are scarce: yield_hook.h.)
+ *      With MPI_THREAD_MULTIPLE one thread of those that wait in Open MPI makes progress, and it is the one whose poll this is: a native
+ *      call that waits here would wait for itself.
  *   3. An error belongs to the operation that it hit, whose completion raises it; nothing is raised here.
  *   4. What would run the user's code is put off until the next call of the application: attributes deleted with a
  *      communicator or datatype (px_serving).

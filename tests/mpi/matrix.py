@@ -21,7 +21,7 @@ CONFIGS = ["4:openmpi", "4:mpich", "3+3:openmpi+mpich", "3+2:mpich+openmpi", "2+
            "2+2:openmpi+openmpi:poll", "3+2:mpich+openmpi:poll", "2+2:openmpi+mpich:thread"]
 # What the ways of making progress differ in.
 PROGRESS = {"poll": {"collectives", "comms", "icollectives", "inplace", "inter", "inter_coll", "pending", "ports", "progress", "p2p_any", "requests", "rma_sync", "sendrecv", "storm", "threads", "threads_make"},
-            "thread": {"icollectives", "p2p_any", "rma_busy", "rma_sync", "storm", "threads"}}
+            "thread": {"icollectives", "p2p_any", "rma_busy", "rma_sync", "storm", "threads", "threads_flood"}}
 # Programs with arguments of their own, or that end on purpose with another status, have their own tests.
 SEPARATE = {"abort", "fatal", "files_local", "programs", "rma_busy", "spawn", "stdin_rank0"}
 # What PACX says, and what a vendor says of requests that are left at the end. (MPICH 4.0 also says that it has leaked objects of yaksa, its
