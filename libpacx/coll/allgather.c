@@ -332,9 +332,12 @@ static struct px_sched *build(enum px_coll which, const void *in, MPI_Count coun
 	return s;
 }
 
-static int check(struct px_comm *c, const void *in, MPI_Count count, MPI_Datatype t, MPI_Count each,
-	const MPI_Count counts[], MPI_Datatype rt)
+/* counts NULL: each at every rank, one behind the other. */
+static int check(struct px_comm *c, const void *in, MPI_Count count, MPI_Datatype t, const void *out,
+	MPI_Count each, const MPI_Count counts[], const MPI_Aint displs[], MPI_Datatype rt)
 {
+	MPI_Count own, at;
+
 	if ((in != MPI_IN_PLACE && count < 0) || each < 0)
 		return px_raise_count(c, each < 0 ? each : count);
 	for (int r = 0; counts && r < c->size; r++)
@@ -342,13 +345,17 @@ static int check(struct px_comm *c, const void *in, MPI_Count count, MPI_Datatyp
 			return px_raise(c, MPI_ERR_COUNT, "counts[%d] is %lld", r, (long long)counts[r]);
 	if ((in != MPI_IN_PLACE && !px_type_get(t)) || !px_type_get(rt))
 		return px_raise_type(c);
-	return MPI_SUCCESS;
+	own = counts ? counts[c->rank] : each;
+	at = counts ? displs[c->rank] : c->rank * each;
+	if (in == MPI_IN_PLACE || t != rt || count == 0 || own == 0 || (!counts && count != own))
+		return MPI_SUCCESS;
+	return px_coll_apart(c, in, (const char *)out + at * px_type_get(rt)->size);
 }
 
 int px_Allgather(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount,
 	MPI_Datatype rt, struct px_comm *c)
 {
-	int rc = check(c, in, count, t, rcount, NULL, rt);
+	int rc = check(c, in, count, t, out, rcount, NULL, NULL, rt);
 
 	return rc != MPI_SUCCESS
 		       ? rc
@@ -359,7 +366,7 @@ int px_Allgather(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI
 int px_Iallgather(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount,
 	MPI_Datatype rt, struct px_comm *c, MPI_Request *req)
 {
-	int rc = check(c, in, count, t, rcount, NULL, rt);
+	int rc = check(c, in, count, t, out, rcount, NULL, NULL, rt);
 
 	return rc != MPI_SUCCESS ? rc
 				 : px_sched_start(build(PX_COLL_ALLGATHER, in, count, t, out, rcount, NULL,
@@ -370,7 +377,7 @@ int px_Iallgather(const void *in, MPI_Count count, MPI_Datatype t, void *out, MP
 int px_Allgatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const MPI_Count counts[],
 	const MPI_Aint displs[], MPI_Datatype rt, struct px_comm *c)
 {
-	int rc = check(c, in, count, t, 0, counts, rt);
+	int rc = check(c, in, count, t, out, 0, counts, displs, rt);
 
 	return rc != MPI_SUCCESS
 		       ? rc
@@ -381,7 +388,7 @@ int px_Allgatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, co
 int px_Iallgatherv(const void *in, MPI_Count count, MPI_Datatype t, void *out, const MPI_Count counts[],
 	const MPI_Aint displs[], MPI_Datatype rt, struct px_comm *c, MPI_Request *req)
 {
-	int rc = check(c, in, count, t, 0, counts, rt);
+	int rc = check(c, in, count, t, out, 0, counts, displs, rt);
 
 	return rc != MPI_SUCCESS ? rc
 				 : px_sched_start(build(PX_COLL_ALLGATHERV, in, count, t, out, 0, counts,

@@ -192,6 +192,23 @@ static bool general(struct px_sched *s, struct side *d, const MPI_Count counts[]
 	return px_sched_ok(s);
 }
 
+/* The vendor's condition is the same arrays of counts, and of types, whatever the displacements; here it is the same blocks. */
+static bool apart(
+	struct px_sched *s, const void *in, const struct side *send, const void *out, const struct side *recv)
+{
+	struct px_comm *c = px_sched_comm(s);
+	bool some = false, alike = in == out;
+
+	for (int r = 0; alike && r < c->size; r++) {
+		alike = send->count[r] == recv->count[r] && send->displ[r] == recv->displ[r] &&
+			send->type[r] == recv->type[r];
+		some |= send->count[r] > 0;
+	}
+	if (alike && some && px_coll_aliased(in, out))
+		px_sched_fail(s, MPI_ERR_BUFFER, "%s", px_coll_alias);
+	return px_sched_ok(s);
+}
+
 /* All ranks have blocks of the same bytes, and so choose alike. In alltoallv and alltoallw nobody knows those of others. */
 static bool by_site(struct px_comm *c, MPI_Count block)
 {
@@ -214,7 +231,8 @@ static struct px_sched *build(const void *in, MPI_Count count, MPI_Datatype t, v
 	struct px_sched *s = px_sched_new(c, PX_COLL_ALLTOALL);
 	struct side send = { 0 }, recv;
 
-	if (!s || !(in == MPI_IN_PLACE || regular(s, &send, count, t)) || !regular(s, &recv, rcount, rt))
+	if (!s || !(in == MPI_IN_PLACE || regular(s, &send, count, t)) || !regular(s, &recv, rcount, rt) ||
+		!apart(s, in, &send, out, &recv))
 		return s;
 	if (by_site(c, rcount * px_type_get(rt)->size))
 		px_coll_alltoall_by_site(s, in, count, t, out, rcount, rt);
@@ -231,7 +249,7 @@ static struct px_sched *build_v(const void *in, const MPI_Count scounts[], const
 	struct side send = { 0 }, recv;
 
 	if (s && (in == MPI_IN_PLACE || vector(s, &send, scounts, sdispls, t)) &&
-		vector(s, &recv, rcounts, rdispls, rt))
+		vector(s, &recv, rcounts, rdispls, rt) && apart(s, in, &send, out, &recv))
 		exchange(s, in, &send, out, &recv);
 	return s;
 }
@@ -244,7 +262,7 @@ static struct px_sched *build_w(const void *in, const MPI_Count scounts[], const
 	struct side send = { 0 }, recv;
 
 	if (s && (in == MPI_IN_PLACE || general(s, &send, scounts, sdispls, st)) &&
-		general(s, &recv, rcounts, rdispls, rt))
+		general(s, &recv, rcounts, rdispls, rt) && apart(s, in, &send, out, &recv))
 		exchange(s, in, &send, out, &recv);
 	return s;
 }

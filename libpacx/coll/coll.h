@@ -38,8 +38,17 @@ void px_coll_allreduce(
 /* px_coll_by_site: may the operands of each site be combined first? */
 bool px_coll_by_site(const struct px_comm *c, MPI_Op op);
 
-/* px_coll_check: the arguments of a reduction; raises what is wrong. MPI error code. */
+/* What is wrong with arguments; raised. MPI error code.
+ * px_coll_check: of a reduction. px_coll_op: does the vendor apply op to elements of t? px_coll_apart: are two buffers px_coll_aliased?
+ * px_coll_apart_reduced: those of a reduce at its root, or allreduce, of which Open MPI minds, too. */
 int px_coll_check(struct px_comm *c, MPI_Count count, MPI_Datatype t, MPI_Op op);
+int px_coll_op(struct px_comm *c, MPI_Datatype t, MPI_Op op);
+int px_coll_apart(struct px_comm *c, const void *in, const void *out);
+int px_coll_apart_reduced(struct px_comm *c, const void *in, const void *out, bool all);
+
+/* px_coll_aliased: are in and out one buffer, and does the vendor mind (MPICH)? px_coll_alias: what to say then. */
+bool px_coll_aliased(const void *in, const void *out);
+extern const char px_coll_alias[];
 
 /* px_coll_apply: inout = in op inout. MPI error code. */
 int px_coll_apply(const void *in, void *inout, MPI_Count count, MPI_Datatype t, MPI_Op op);

@@ -121,11 +121,12 @@ static void scatter(struct px_sched *s, bool regular, const void *in, const stru
 	px_sched_native(s, &k);
 }
 
-/* Arguments that this rank must have valid: its own side, and the root's side at the root. */
+/* Arguments that this rank must have valid: its own side, and the root's side at the root, whose buffer is all. */
 static int check(struct px_comm *c, int root, const void *mine, MPI_Count count, MPI_Datatype t,
-	const struct layout *l, MPI_Datatype at_root)
+	const void *all, const struct layout *l, MPI_Datatype at_root)
 {
 	int rc = px_coll_root(c, root);
+	MPI_Count own;
 
 	if (rc != MPI_SUCCESS)
 		return rc;
@@ -133,23 +134,26 @@ static int check(struct px_comm *c, int root, const void *mine, MPI_Count count,
 		return px_raise_count(c, count);
 	if (mine != MPI_IN_PLACE && !px_type_get(t))
 		return px_raise_type(c);
-	if (c->rank == root) {
-		if (!px_type_get(at_root))
-			return px_raise_type(c);
-		for (int r = 0; r < c->size; r++)
-			if (count_of(l, r) < 0)
-				return l->counts ? px_raise(c, MPI_ERR_COUNT, "counts[%d] is %lld", r,
-							   (long long)l->counts[r])
-						 : px_raise_count(c, l->each);
-	}
-	return MPI_SUCCESS;
+	if (c->rank != root)
+		return MPI_SUCCESS;
+	if (!px_type_get(at_root))
+		return px_raise_type(c);
+	for (int r = 0; r < c->size; r++)
+		if (count_of(l, r) < 0)
+			return l->counts ? px_raise(c, MPI_ERR_COUNT, "counts[%d] is %lld", r,
+						   (long long)l->counts[r])
+					 : px_raise_count(c, l->each);
+	own = count_of(l, c->rank);
+	if (mine == MPI_IN_PLACE || t != at_root || count == 0 || own == 0 || (!l->counts && count != own))
+		return MPI_SUCCESS;
+	return px_coll_apart(c, mine, (const char *)all + displ_of(l, c->rank) * px_type_get(at_root)->size);
 }
 
 /* All four forms of each; req NULL: blocking. */
 static int begin_gather(enum px_coll which, const void *in, MPI_Count count, MPI_Datatype t, void *out,
 	struct layout l, MPI_Datatype rt, int root, struct px_comm *c, MPI_Request *req)
 {
-	int rc = check(c, root, in, count, t, &l, rt);
+	int rc = check(c, root, in, count, t, out, &l, rt);
 	struct px_sched *s = rc == MPI_SUCCESS ? px_sched_new(c, which) : NULL;
 
 	if (rc != MPI_SUCCESS)
@@ -162,7 +166,7 @@ static int begin_gather(enum px_coll which, const void *in, MPI_Count count, MPI
 static int begin_scatter(enum px_coll which, const void *in, struct layout l, MPI_Datatype t, void *out,
 	MPI_Count count, MPI_Datatype rt, int root, struct px_comm *c, MPI_Request *req)
 {
-	int rc = check(c, root, out, count, rt, &l, t);
+	int rc = check(c, root, out, count, rt, in, &l, t);
 	struct px_sched *s = rc == MPI_SUCCESS ? px_sched_new(c, which) : NULL;
 
 	if (rc != MPI_SUCCESS)

@@ -350,9 +350,18 @@ int px_coll_check(struct px_comm *c, MPI_Count count, MPI_Datatype t, MPI_Op op)
 {
 	if (count < 0)
 		return px_raise_count(c, count);
-	if (!px_type_get(t))
-		return px_raise_type(c);
-	return op == MPI_OP_NULL ? px_raise(c, MPI_ERR_OP, "the operator is MPI_OP_NULL") : MPI_SUCCESS;
+	return px_coll_op(c, t, op);
+}
+
+/* root -1: all get the result. */
+static int check(const void *in, const void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int root,
+	struct px_comm *c)
+{
+	int rc = px_coll_check(c, count, t, op);
+
+	if (rc != MPI_SUCCESS || count == 0 || (root >= 0 && root != c->rank))
+		return rc;
+	return px_coll_apart_reduced(c, in, out, root < 0);
 }
 
 static struct px_sched *build_reduce(
@@ -368,20 +377,20 @@ static struct px_sched *build_reduce(
 int px_Reduce(
 	const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int root, struct px_comm *c)
 {
-	int rc = px_coll_check(c, count, t, op);
+	int rc = px_coll_root(c, root);
 
 	if (rc == MPI_SUCCESS)
-		rc = px_coll_root(c, root);
+		rc = check(in, out, count, t, op, root, c);
 	return rc != MPI_SUCCESS ? rc : px_sched_run(build_reduce(in, out, count, t, op, root, c), c);
 }
 
 int px_Ireduce(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, int root,
 	struct px_comm *c, MPI_Request *req)
 {
-	int rc = px_coll_check(c, count, t, op);
+	int rc = px_coll_root(c, root);
 
 	if (rc == MPI_SUCCESS)
-		rc = px_coll_root(c, root);
+		rc = check(in, out, count, t, op, root, c);
 	return rc != MPI_SUCCESS ? rc : px_sched_start(build_reduce(in, out, count, t, op, root, c), c, req);
 }
 
@@ -397,7 +406,7 @@ static struct px_sched *build_allreduce(
 
 int px_Allreduce(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c)
 {
-	int rc = px_coll_check(c, count, t, op);
+	int rc = check(in, out, count, t, op, -1, c);
 
 	return rc != MPI_SUCCESS ? rc : px_sched_run(build_allreduce(in, out, count, t, op, c), c);
 }
@@ -405,7 +414,7 @@ int px_Allreduce(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI
 int px_Iallreduce(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c,
 	MPI_Request *req)
 {
-	int rc = px_coll_check(c, count, t, op);
+	int rc = check(in, out, count, t, op, -1, c);
 
 	return rc != MPI_SUCCESS ? rc : px_sched_start(build_allreduce(in, out, count, t, op, c), c, req);
 }

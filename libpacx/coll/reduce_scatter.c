@@ -133,22 +133,27 @@ static struct px_sched *build_reduce_scatter(enum px_coll which, const void *in,
 	return s;
 }
 
-static int check(struct px_comm *c, const MPI_Count counts[], MPI_Count each, MPI_Datatype t, MPI_Op op)
+static int check(const void *in, const void *out, const MPI_Count counts[], MPI_Count each, MPI_Datatype t,
+	MPI_Op op, struct px_comm *c)
 {
+	bool some = each > 0;
+	int rc;
+
 	if (each < 0)
 		return px_raise_count(c, each);
-	for (int r = 0; counts && r < c->size; r++)
+	for (int r = 0; counts && r < c->size; r++) {
 		if (counts[r] < 0)
 			return px_raise(c, MPI_ERR_COUNT, "counts[%d] is %lld", r, (long long)counts[r]);
-	if (!px_type_get(t))
-		return px_raise_type(c);
-	return op == MPI_OP_NULL ? px_raise(c, MPI_ERR_OP, "the operator is MPI_OP_NULL") : MPI_SUCCESS;
+		some |= counts[r] > 0;
+	}
+	rc = px_coll_op(c, t, op);
+	return rc == MPI_SUCCESS && some ? px_coll_apart(c, in, out) : rc;
 }
 
 int px_Reduce_scatter(
 	const void *in, void *out, const MPI_Count counts[], MPI_Datatype t, MPI_Op op, struct px_comm *c)
 {
-	int rc = check(c, counts, 0, t, op);
+	int rc = check(in, out, counts, 0, t, op, c);
 
 	return rc != MPI_SUCCESS ? rc
 				 : px_sched_run(build_reduce_scatter(
@@ -159,7 +164,7 @@ int px_Reduce_scatter(
 int px_Ireduce_scatter(const void *in, void *out, const MPI_Count counts[], MPI_Datatype t, MPI_Op op,
 	struct px_comm *c, MPI_Request *req)
 {
-	int rc = check(c, counts, 0, t, op);
+	int rc = check(in, out, counts, 0, t, op, c);
 
 	return rc != MPI_SUCCESS ? rc
 				 : px_sched_start(build_reduce_scatter(PX_COLL_REDUCE_SCATTER, in, out,
@@ -170,7 +175,7 @@ int px_Ireduce_scatter(const void *in, void *out, const MPI_Count counts[], MPI_
 int px_Reduce_scatter_block(
 	const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c)
 {
-	int rc = check(c, NULL, count, t, op);
+	int rc = check(in, out, NULL, count, t, op, c);
 
 	return rc != MPI_SUCCESS ? rc
 				 : px_sched_run(build_reduce_scatter(PX_COLL_REDUCE_SCATTER_BLOCK, in, out,
@@ -181,7 +186,7 @@ int px_Reduce_scatter_block(
 int px_Ireduce_scatter_block(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op,
 	struct px_comm *c, MPI_Request *req)
 {
-	int rc = check(c, NULL, count, t, op);
+	int rc = check(in, out, NULL, count, t, op, c);
 
 	return rc != MPI_SUCCESS ? rc
 				 : px_sched_start(build_reduce_scatter(PX_COLL_REDUCE_SCATTER_BLOCK, in, out,

@@ -134,9 +134,17 @@ static struct px_sched *build(const void *in, void *out, MPI_Count count, MPI_Da
 	return s;
 }
 
-int px_Scan(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c)
+static int check(
+	const void *in, const void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c)
 {
 	int rc = px_coll_check(c, count, t, op);
+
+	return rc == MPI_SUCCESS && count > 0 ? px_coll_apart(c, in, out) : rc;
+}
+
+int px_Scan(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c)
+{
+	int rc = check(in, out, count, t, op, c);
 
 	return rc != MPI_SUCCESS ? rc : px_sched_run(build(in, out, count, t, op, c, true), c);
 }
@@ -144,14 +152,14 @@ int px_Scan(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op o
 int px_Iscan(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c,
 	MPI_Request *req)
 {
-	int rc = px_coll_check(c, count, t, op);
+	int rc = check(in, out, count, t, op, c);
 
 	return rc != MPI_SUCCESS ? rc : px_sched_start(build(in, out, count, t, op, c, true), c, req);
 }
 
 int px_Exscan(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c)
 {
-	int rc = px_coll_check(c, count, t, op);
+	int rc = check(in, out, count, t, op, c);
 
 	return rc != MPI_SUCCESS ? rc : px_sched_run(build(in, out, count, t, op, c, false), c);
 }
@@ -159,7 +167,7 @@ int px_Exscan(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op
 int px_Iexscan(const void *in, void *out, MPI_Count count, MPI_Datatype t, MPI_Op op, struct px_comm *c,
 	MPI_Request *req)
 {
-	int rc = px_coll_check(c, count, t, op);
+	int rc = check(in, out, count, t, op, c);
 
 	return rc != MPI_SUCCESS ? rc : px_sched_start(build(in, out, count, t, op, c, false), c, req);
 }
