@@ -221,6 +221,12 @@ def native_call(f, mapped=True):
     return f"px_n.{f.name}({', '.join(args)})"
 
 
+def beyond(f, handle):
+    """Lines that refuse a group with members at other sites, where the vendor would get the token that stands for it."""
+    groups = [p.name for p in f.params if p.type == "MPI_Group" and not p.array]
+    return [line for g in groups for line in (f"if (PX_UNLIKELY(px_group_spans({g})))", f'\treturn px_raise_beyond({handle}, "{symbol_name(f.name)}");')]
+
+
 def indent(lines, by=1):
     return [("\t" * by + s) if s else "" for s in lines]
 
@@ -264,8 +270,8 @@ def trampoline(f, funcs, cls, opts):
             b += [f"\treturn {native_call(f)};", *null_outputs(f), f'return px_unsupported(c, "{symbol_name(f.name)}", "{reason(f.name)}");']
     elif "win" in opts:
         pointer = any(p.type == "MPI_Win *" for p in f.params)
-        b = [f"struct px_win *w = px_win_find({'*' if pointer else ''}win);", "const char *outer;", "int rc;", "", "if (PX_LIKELY(!w))",
-             f"\treturn {native_call(f)};", *call_body(f, small, opts)]
+        b = [f"struct px_win *w = px_win_find({'*' if pointer else ''}win);", "const char *outer;", "int rc;", "", "if (PX_LIKELY(!w)) {",
+             *indent(beyond(f, "MPI_COMM_NULL")), f"\treturn {native_call(f)};", "}", *call_body(f, small, opts)]
     elif "any" in opts or not comms:
         if "nolock" not in opts:
             b = ["const char *outer;", "int rc;", "", "if (!px_active)", f"\treturn {native_call(f, False)};"]
@@ -280,7 +286,7 @@ def trampoline(f, funcs, cls, opts):
         block = any(" = wide_" in x for x in spanning)  # declarations need a block of their own
         b += ["const char *outer;"] if any(x.startswith("outer =") for x in spanning) else []
         b += ["int rc = MPI_SUCCESS;" if block else "int rc;"] if rc else []
-        b += ["", "if (PX_LIKELY(!c)) {"]
+        b += ["", "if (PX_LIKELY(!c)) {", *indent(beyond(f, comms[0].name))]
         if small.name in NULL_COMM:
             b += [f"\tif (PX_UNLIKELY({comms[0].name} == MPI_COMM_NULL))", f'\t\treturn px_raise_null("{symbol_name(f.name)}");']
         if t:
@@ -470,7 +476,7 @@ WIDE(MPI_Aint)
 
 def bind_c(rows, funcs):
     out = [HEAD, "#include <limits.h>", "#include <mpi.h>", "#include <stdlib.h>", "", '#include "bind.h"', '#include "comm.h"', '#include "comm_find.h"',
-           '#include "front.h"', '#include "inter.h"', '#include "io/file.h"', '#include "lock.h"', '#include "raise.h"', '#include "request.h"', '#include "rma/win_find.h"', '#include "topo.h"', '#include "vendor.h"', '#include "wait.h"', "", '#pragma GCC diagnostic ignored "-Wdeprecated-declarations"', ""]
+           '#include "front.h"', '#include "group.h"', '#include "inter.h"', '#include "io/file.h"', '#include "lock.h"', '#include "raise.h"', '#include "request.h"', '#include "rma/win_find.h"', '#include "topo.h"', '#include "vendor.h"', '#include "wait.h"', "", '#pragma GCC diagnostic ignored "-Wdeprecated-declarations"', ""]
     out.append(HELPERS)
     out.append(WIDE)
     out += ["static struct px_native front; /* where MPI_X goes: see front.h */", ""]

@@ -85,6 +85,18 @@ int px_group_of(struct px_ranks *l, MPI_Group *group)
 	return rc;
 }
 
+bool px_group_spans(MPI_Group g)
+{
+	bool spans;
+
+	if (!px_active)
+		return false;
+	px_lock();
+	spans = find(g) != NULL;
+	px_unlock();
+	return spans;
+}
+
 int px_group_new(int size, const int *grank, MPI_Group *group)
 {
 	struct px_ranks *l = px_ranks_new(px.world, size, grank);

@@ -7,6 +7,7 @@
 #define PX_GROUP_H
 
 #include <mpi.h>
+#include <stdbool.h>
 
 #include "ranks.h"
 
@@ -15,6 +16,9 @@ int px_group_new(int size, const int *grank, MPI_Group *group);
 
 /* px_group_of: the same of a list, which it holds if it spans sites. MPI error code. */
 int px_group_of(struct px_ranks *l, MPI_Group *group);
+
+/* px_group_spans: has it members at other sites? Then no native call may get it. Takes the lock. */
+bool px_group_spans(MPI_Group g);
 
 /* px_group_list: global ranks of a group (allocated, free it), -1 for a process outside this world. MPI error code. */
 int px_group_list(MPI_Group group, int *size, int **grank);

@@ -32,13 +32,13 @@ static bool ends_the_job(MPI_Errhandler h)
 	return h == MPI_ERRORS_ARE_FATAL;
 }
 
-/* Does an error on c end the job? */
-static bool fatal_on(const struct px_comm *c)
+/* Does an error on comm end the job? */
+static bool fatal_on(MPI_Comm comm)
 {
 	MPI_Errhandler h = MPI_ERRHANDLER_NULL;
 	bool fatal;
 
-	if (!px.on || px_n.Comm_get_errhandler(handle_of(c), &h) != MPI_SUCCESS)
+	if (!px.on || px_n.Comm_get_errhandler(comm, &h) != MPI_SUCCESS)
 		return false;
 	fatal = ends_the_job(h);
 	if (!fatal && h != MPI_ERRORS_RETURN)
@@ -60,17 +60,22 @@ static void end_job(int code, const char *text)
 	px_channel_abort(class, why); /* the out-daemon prints it */
 }
 
-int px_raise_as(struct px_comm *c, int code, const char *text)
+static int raise_on(MPI_Comm comm, int code, const char *text)
 {
 	int rc;
 
-	if (px_serving)
-		return code; /* kept: the operation that it belongs to raises it when it completes */
-	if (fatal_on(c))
+	if (fatal_on(comm))
 		end_job(code, text);
-	px_blocking(rc, px_n.Comm_call_errhandler(handle_of(c), code));
+	px_blocking(rc, px_n.Comm_call_errhandler(comm, code));
 	(void)rc;
 	return code;
+}
+
+int px_raise_as(struct px_comm *c, int code, const char *text)
+{
+	if (px_serving)
+		return code; /* kept: the operation that it belongs to raises it when it completes */
+	return raise_on(handle_of(c), code, text);
 }
 
 void px_raise_fatal(MPI_Errhandler handler, int code)
@@ -115,6 +120,16 @@ int px_raise_no_output(struct px_comm *c, const char *name)
 {
 	const char *outer = px_begin(name);
 	int rc = px_raise(c, MPI_ERR_ARG, "an output argument is NULL");
+
+	px_end(outer);
+	return rc;
+}
+
+int px_raise_beyond(MPI_Comm comm, const char *name)
+{
+	const char *outer = px_begin(name);
+	int rc = raise_on(comm == MPI_COMM_NULL ? MPI_COMM_WORLD : comm, MPI_ERR_GROUP,
+		"the group has ranks of other sites, which are not in the communicator or window");
 
 	px_end(outer);
 	return rc;
@@ -240,7 +255,7 @@ int px_unsupported(struct px_comm *c, const char *name, const char *why)
 {
 	const char *outer = px_function;
 
-	if (!fatal_on(c))
+	if (!fatal_on(handle_of(c)))
 		say_unsupported(name, why);
 	px_function = name;
 	px_raise(c, MPI_ERR_UNSUPPORTED_OPERATION, "not supported on a communicator that spans sites: %s",

@@ -124,6 +124,8 @@ static int check(struct op *o, bool *nothing)
 	p = px_type_get(o->t);
 	if (!p)
 		return MPI_ERR_TYPE;
+	if (o->kind == PX_RMA_CAS && px_basic_floating(o->t))
+		return MPI_ERR_TYPE;
 	unlike = o->target >= 0 && px_unlike(px_grank(o->w->c, o->target));
 	if (sends(o))
 		rc = side_check(&o->out, unlike);

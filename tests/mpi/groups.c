@@ -157,6 +157,20 @@ static void subsets(const struct model *a)
 	drop(&ex);
 }
 
+/* A group of more than a communicator has. (Open MPI does not look, natively.) */
+static void beyond(void)
+{
+#ifndef OPEN_MPI
+	MPI_Comm c = MPI_COMM_NULL;
+
+	if (chk_size == 1)
+		return;
+	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+	CHECK_EQ(chk_class(MPI_Comm_create(MPI_COMM_SELF, world, &c)), MPI_ERR_GROUP);
+	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+#endif
+}
+
 int main(int argc, char **argv)
 {
 	MPI_Group g, h;
@@ -221,6 +235,7 @@ int main(int argc, char **argv)
 	if (chk_size <= MOST)
 		agree(&m);
 	MPI_Group_free(&g);
+	beyond();
 	MPI_Group_free(&world);
 	return chk_end();
 }

@@ -55,6 +55,25 @@ static void once(MPI_Win win, long *mem)
 	CHECK_EQ(ints[1], 70);
 }
 
+/* What has no bits to compare is no operand, nor is a datatype of the program's own. */
+static void types(MPI_Win win)
+{
+	char a[16] = { 0 }, b[16] = { 0 }, was[16];
+	MPI_Datatype own;
+
+	MPI_Type_contiguous(4, MPI_BYTE, &own);
+	MPI_Type_commit(&own);
+	MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+	MPI_Win_fence(0, win);
+	CHECK_EQ(chk_class(MPI_Compare_and_swap(a, b, was, MPI_FLOAT, 0, 5, win)), MPI_ERR_TYPE);
+	CHECK_EQ(chk_class(MPI_Compare_and_swap(a, b, was, MPI_DOUBLE, 0, 5, win)), MPI_ERR_TYPE);
+	CHECK_EQ(chk_class(MPI_Compare_and_swap(a, b, was, own, 0, 5, win)), MPI_ERR_TYPE);
+	CHECK_EQ(chk_class(MPI_Compare_and_swap(a, b, was, MPI_C_BOOL, 0, 5, win)), MPI_SUCCESS);
+	MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+	MPI_Win_set_errhandler(win, MPI_ERRORS_ARE_FATAL);
+	MPI_Type_free(&own);
+}
+
 int main(int argc, char **argv)
 {
 	long *mem;
@@ -64,6 +83,7 @@ int main(int argc, char **argv)
 	MPI_Win_allocate(8 * sizeof *mem, sizeof *mem, MPI_INFO_NULL, MPI_COMM_WORLD, &mem, &win);
 	mutex(win, mem);
 	once(win, mem);
+	types(win);
 	MPI_Win_free(&win);
 	return chk_end();
 }

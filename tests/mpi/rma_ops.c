@@ -354,6 +354,14 @@ static void errors(void)
 	MPI_Put(&v, 1, MPI_LONG, chk_size, 0, 1, MPI_LONG, win);
 	CHECK_EQ(handled, 1);
 	MPI_Errhandler_free(&h);
+#ifndef OPEN_MPI /* which does not look, natively */
+	MPI_Win copy = win;
+
+	MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+	MPI_Win_lock(MPI_LOCK_SHARED, 0, MPI_MODE_NOCHECK, win);
+	CHECK_EQ(chk_class(MPI_Win_free(&copy)), MPI_ERR_RMA_SYNC);
+	MPI_Win_unlock(0, win);
+#endif
 	MPI_Win_set_errhandler(win, MPI_ERRORS_ARE_FATAL);
 }
 
