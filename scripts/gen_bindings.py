@@ -221,12 +221,12 @@ def native_call(f, mapped=True):
     return f"px_n.{f.name}({', '.join(args)})"
 
 
-def beyond(f, handle, raise_on):
+def beyond(f):
     """Lines that refuse a group with members at other sites, where the vendor would get the token that stands for it. (A null handle is its affair.)"""
     groups = [p.name for p in f.params if p.type == "MPI_Group" and not p.array]
-    null = "MPI_WIN_NULL" if handle == "win" else "MPI_COMM_NULL"
-    return [line for g in groups for line in (f"if (PX_UNLIKELY({handle} != {null} && px_group_spans({g})))",
-                                              f'\treturn px_raise_beyond({raise_on}, "{symbol_name(f.name)}");')]
+    given, comm = (f"{f.comms()[0].name} != MPI_COMM_NULL", f.comms()[0].name) if f.comms() else ("win != MPI_WIN_NULL", "MPI_COMM_WORLD")
+    return [line for g in groups for line in (f"if (PX_UNLIKELY({given} && px_group_spans({g})))",
+                                              f'\treturn px_raise_beyond({comm}, "{symbol_name(f.name)}");')]
 
 
 def indent(lines, by=1):
@@ -273,7 +273,7 @@ def trampoline(f, funcs, cls, opts):
     elif "win" in opts:
         pointer = any(p.type == "MPI_Win *" for p in f.params)
         b = [f"struct px_win *w = px_win_find({'*' if pointer else ''}win);", "const char *outer;", "int rc;", "", "if (PX_LIKELY(!w)) {",
-             *indent(beyond(f, "win", "MPI_COMM_NULL")), f"\treturn {native_call(f)};", "}", *call_body(f, small, opts)]
+             *indent(beyond(f)), f"\treturn {native_call(f)};", "}", *call_body(f, small, opts)]
     elif "any" in opts or not comms:
         if "nolock" not in opts:
             b = ["const char *outer;", "int rc;", "", "if (!px_active)", f"\treturn {native_call(f, False)};"]
@@ -288,7 +288,7 @@ def trampoline(f, funcs, cls, opts):
         block = any(" = wide_" in x for x in spanning)  # declarations need a block of their own
         b += ["const char *outer;"] if any(x.startswith("outer =") for x in spanning) else []
         b += ["int rc = MPI_SUCCESS;" if block else "int rc;"] if rc else []
-        b += ["", "if (PX_LIKELY(!c)) {", *indent(beyond(f, comms[0].name, comms[0].name))]
+        b += ["", "if (PX_LIKELY(!c)) {", *indent(beyond(f))]
         if small.name in NULL_COMM:
             b += [f"\tif (PX_UNLIKELY({comms[0].name} == MPI_COMM_NULL))", f'\t\treturn px_raise_null("{symbol_name(f.name)}");']
         if t:

@@ -336,7 +336,7 @@ static struct px_sched *build(enum px_coll which, const void *in, MPI_Count coun
 static int check(struct px_comm *c, const void *in, MPI_Count count, MPI_Datatype t, const void *out,
 	MPI_Count each, const MPI_Count counts[], const MPI_Aint displs[], MPI_Datatype rt)
 {
-	MPI_Count own, at;
+	MPI_Count own = counts ? counts[c->rank] : each;
 
 	if ((in != MPI_IN_PLACE && count < 0) || each < 0)
 		return px_raise_count(c, each < 0 ? each : count);
@@ -345,11 +345,8 @@ static int check(struct px_comm *c, const void *in, MPI_Count count, MPI_Datatyp
 			return px_raise(c, MPI_ERR_COUNT, "counts[%d] is %lld", r, (long long)counts[r]);
 	if ((in != MPI_IN_PLACE && !px_type_get(t)) || !px_type_get(rt))
 		return px_raise_type(c);
-	own = counts ? counts[c->rank] : each;
-	at = counts ? displs[c->rank] : c->rank * each;
-	if (in == MPI_IN_PLACE || t != rt || count == 0 || own == 0 || (!counts && count != own))
-		return MPI_SUCCESS;
-	return px_coll_apart(c, in, (const char *)out + at * px_type_get(rt)->size);
+	return px_coll_apart_own(
+		c, in, count, t, out, counts ? displs[c->rank] : c->rank * each, own, !counts, rt);
 }
 
 int px_Allgather(const void *in, MPI_Count count, MPI_Datatype t, void *out, MPI_Count rcount,

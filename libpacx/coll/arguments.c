@@ -30,8 +30,7 @@ static int asked(MPI_Datatype t, MPI_Op op)
 	rc = px_n.Reduce_local(in, out, 0, t, op);
 	for (int i = 0; i < 2; i++) {
 		px_n.Comm_set_errhandler(told[i], was[i]);
-		if (was[i] != MPI_ERRORS_ARE_FATAL && was[i] != MPI_ERRORS_RETURN)
-			px_n.Errhandler_free(&was[i]);
+		px_n.Errhandler_free(&was[i]);
 	}
 	return rc;
 }
@@ -66,15 +65,12 @@ int px_coll_op(struct px_comm *c, MPI_Datatype t, MPI_Op op)
 /* Is the check switched off, as MPICH and those that descend from it let users do? */
 static bool may_alias(void)
 {
-	static int off = -1;
 	const char *mpich = getenv("MPIR_CVAR_COLL_ALIAS_CHECK"),
 		   *cray = getenv("MPICH_NO_BUFFER_ALIAS_CHECK");
 
-	if (off < 0)
-		off = (mpich && (!strcmp(mpich, "0") || !strcasecmp(mpich, "no") ||
-					!strcasecmp(mpich, "off") || !strcasecmp(mpich, "false"))) ||
-		      (cray && *cray && strcmp(cray, "0") != 0);
-	return off;
+	return (mpich && (!strcmp(mpich, "0") || !strcasecmp(mpich, "no") || !strcasecmp(mpich, "off") ||
+				 !strcasecmp(mpich, "false"))) ||
+	       (cray && *cray && strcmp(cray, "0") != 0);
 }
 
 const char px_coll_alias[] =
@@ -88,6 +84,14 @@ bool px_coll_aliased(const void *in, const void *out)
 int px_coll_apart(struct px_comm *c, const void *in, const void *out)
 {
 	return px_coll_aliased(in, out) ? px_raise(c, MPI_ERR_BUFFER, "%s", px_coll_alias) : MPI_SUCCESS;
+}
+
+int px_coll_apart_own(struct px_comm *c, const void *mine, MPI_Count count, MPI_Datatype t, const void *all,
+	MPI_Count at, MPI_Count own, bool regular, MPI_Datatype in_all)
+{
+	if (mine == MPI_IN_PLACE || t != in_all || count == 0 || own == 0 || (regular && count != own))
+		return MPI_SUCCESS;
+	return px_coll_apart(c, mine, (const char *)all + at * px_type_get(in_all)->size);
 }
 
 int px_coll_apart_reduced(struct px_comm *c, const void *in, const void *out, bool all)

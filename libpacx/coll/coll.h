@@ -45,6 +45,10 @@ int px_coll_check(struct px_comm *c, MPI_Count count, MPI_Datatype t, MPI_Op op)
 int px_coll_op(struct px_comm *c, MPI_Datatype t, MPI_Op op);
 int px_coll_apart(struct px_comm *c, const void *in, const void *out);
 int px_coll_apart_reduced(struct px_comm *c, const void *in, const void *out, bool all);
+/* px_coll_apart_own: the same of count elements of t at mine and the rank's own block among those of all ranks, of `own` elements of in_all at
+ * element `at`; regular: all blocks have one count. */
+int px_coll_apart_own(struct px_comm *c, const void *mine, MPI_Count count, MPI_Datatype t, const void *all,
+	MPI_Count at, MPI_Count own, bool regular, MPI_Datatype in_all);
 
 /* px_coll_aliased: are in and out one buffer, and does the vendor mind (MPICH)? px_coll_alias: what to say then. */
 bool px_coll_aliased(const void *in, const void *out);

@@ -126,7 +126,6 @@ static int check(struct px_comm *c, int root, const void *mine, MPI_Count count,
 	const void *all, const struct layout *l, MPI_Datatype at_root)
 {
 	int rc = px_coll_root(c, root);
-	MPI_Count own;
 
 	if (rc != MPI_SUCCESS)
 		return rc;
@@ -143,10 +142,8 @@ static int check(struct px_comm *c, int root, const void *mine, MPI_Count count,
 			return l->counts ? px_raise(c, MPI_ERR_COUNT, "counts[%d] is %lld", r,
 						   (long long)l->counts[r])
 					 : px_raise_count(c, l->each);
-	own = count_of(l, c->rank);
-	if (mine == MPI_IN_PLACE || t != at_root || count == 0 || own == 0 || (!l->counts && count != own))
-		return MPI_SUCCESS;
-	return px_coll_apart(c, mine, (const char *)all + displ_of(l, c->rank) * px_type_get(at_root)->size);
+	return px_coll_apart_own(
+		c, mine, count, t, all, displ_of(l, root), count_of(l, root), !l->counts, at_root);
 }
 
 /* All four forms of each; req NULL: blocking. */

@@ -128,7 +128,7 @@ int px_raise_no_output(struct px_comm *c, const char *name)
 int px_raise_beyond(MPI_Comm comm, const char *name)
 {
 	const char *outer = px_begin(name);
-	int rc = raise_on(comm == MPI_COMM_NULL ? MPI_COMM_WORLD : comm, MPI_ERR_GROUP,
+	int rc = raise_on(comm, MPI_ERR_GROUP,
 		"the group has ranks of other sites, which are not in the communicator or window");
 
 	px_end(outer);

@@ -25,8 +25,8 @@ int px_raise_memory(struct px_comm *c);
 int px_raise_null(const char *name);
 /* px_raise_no_output: `name`, called on c, was given no room for what it gives back. Likewise. */
 int px_raise_no_output(struct px_comm *c, const char *name);
-/* px_raise_beyond: `name`, called on the communicator of one site that the program knows as comm (MPI_COMM_NULL: on a window), was given a
- * group that reaches to others. Likewise. */
+/* px_raise_beyond: `name`, called on a communicator or window of one site, was given a group that reaches to others; comm hears of it, as the
+ * program knows it. Likewise. */
 int px_raise_beyond(MPI_Comm comm, const char *name);
 /* px_raise_as: the text has been found earlier; NULL: the vendor's for the class. */
 int px_raise_as(struct px_comm *c, int code, const char *text);

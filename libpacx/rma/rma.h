@@ -251,6 +251,8 @@ enum px_rma_error px_rma_right(struct px_win *w, int src, const struct px_rma_he
 /* sync.c */
 void px_rma_lock_asked(struct px_win *w, int src, bool exclusive);
 void px_rma_unlocked(struct px_win *w, int src);
+/* px_rma_any_lock: have we locked anybody, or all? */
+bool px_rma_any_lock(const struct px_win *w);
 /* px_rma_may_reach: is there an epoch that lets us at this target? Sends the LOCK that MPI_Win_lock_all has put off.
  * MPI error code, raised. */
 int px_rma_may_reach(struct px_win *w, int target);

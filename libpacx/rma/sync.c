@@ -79,6 +79,14 @@ static int flush(struct px_win *w, int first, int last, bool local)
 	return rc;
 }
 
+bool px_rma_any_lock(const struct px_win *w)
+{
+	for (int r = 0; r < w->c->size; r++)
+		if (w->peer[r].locked)
+			return true;
+	return w->lock_all;
+}
+
 static int flush_one(struct px_win *w, int rank, bool local)
 {
 	if (rank == MPI_PROC_NULL)
@@ -92,11 +100,7 @@ static int flush_one(struct px_win *w, int rank, bool local)
 
 static int flush_all(struct px_win *w, bool local)
 {
-	bool passive = w->lock_all;
-
-	for (int r = 0; r < w->c->size; r++)
-		passive |= w->peer[r].locked;
-	if (!passive)
+	if (!px_rma_any_lock(w))
 		return px_win_raise(w, MPI_ERR_RMA_SYNC);
 	return flush(w, 0, w->c->size - 1, local);
 }
@@ -174,14 +178,6 @@ void px_rma_unlocked(struct px_win *w, int src)
 }
 
 /* Locks: that of others. */
-
-static bool any_lock(const struct px_win *w)
-{
-	for (int r = 0; r < w->c->size; r++)
-		if (w->peer[r].locked)
-			return true;
-	return w->lock_all;
-}
 
 /* May an epoch of another kind begin? A fence has opened one only if something was done in it. */
 static bool may_begin(struct px_win *w)
@@ -268,7 +264,7 @@ int px_Win_unlock(int rank, struct px_win *w)
 /* Only the own memory is locked here; others when they are reached first. */
 int px_Win_lock_all(int assert, struct px_win *w)
 {
-	if (any_lock(w) || !may_begin(w))
+	if (px_rma_any_lock(w) || !may_begin(w))
 		return px_win_raise(w, MPI_ERR_RMA_SYNC);
 	w->lock_all = true;
 	w->nocheck = assert &MPI_MODE_NOCHECK;
@@ -310,7 +306,7 @@ int px_Win_fence(int assert, struct px_win *w)
 	uint64_t mine = 0, *sent;
 	int rc;
 
-	if (any_lock(w) || w->nstarted >= 0 || w->nposted >= 0)
+	if (px_rma_any_lock(w) || w->nstarted >= 0 || w->nposted >= 0)
 		return px_win_raise(w, MPI_ERR_RMA_SYNC);
 	if (!(assert &MPI_MODE_NOPRECEDE)) {
 		sent = malloc((size_t)w->c->size * sizeof *sent);
@@ -382,7 +378,7 @@ int px_Win_start(MPI_Group group, int assert, struct px_win *w)
 {
 	int n, *rank, rc;
 
-	if (any_lock(w) || !may_begin(w))
+	if (px_rma_any_lock(w) || !may_begin(w))
 		return px_win_raise(w, MPI_ERR_RMA_SYNC);
 	rc = members(w, group, &n, &rank);
 	if (rc != MPI_SUCCESS)

@@ -263,20 +263,12 @@ static bool quiet(const struct px_win *w)
 	return w->nouts == 0 && w->gets == 0;
 }
 
-static bool locked(const struct px_win *w)
-{
-	for (int r = 0; r < w->c->size; r++)
-		if (w->peer[r].locked)
-			return true;
-	return false;
-}
-
 int px_Win_free(struct px_win *w, MPI_Win *win)
 {
 	uint64_t key = win_key(w->token);
 	int rc;
 
-	if (w->lock_all || w->nstarted >= 0 || w->nposted >= 0 || locked(w))
+	if (px_rma_any_lock(w) || w->nstarted >= 0 || w->nposted >= 0)
 		return px_win_raise(w, MPI_ERR_RMA_SYNC);
 	px_rma_until(quiet(w));
 	rc = px_Barrier(w->c);
