@@ -4,7 +4,8 @@
  * after each poll that found something px_wait_reset. px_wait_idle spins, then
  * yields the processor, then naps, each nap an eighth of what it has waited. When more processes
  * than cores share the node it never spins, because the spinning process keeps
- * the one it waits for off the core. PACX_WAIT=spin|auto|sleep overrides.
+ * the one it waits for off the core. PACX_WAIT=spin|auto|sleep overrides. Where naps end late because so many share the
+ * cores, they become longer than the policy has it, up to 8 ms.
  * No thread safety: one struct px_wait per waiter.
  */
 #ifndef PX_WAIT_H
@@ -24,6 +25,7 @@ struct px_wait {
 	const struct px_wait_policy *policy;
 	uint64_t since; /* monotonic ns of the first empty poll; 0 = none yet */
 	uint64_t nap;   /* length of the last nap, 0 = none yet */
+	uint64_t began; /* when it began */
 	unsigned polls; /* empty polls since reset: the clock is read only now and then */
 };
 

@@ -280,6 +280,42 @@ TEST(daemon_naps_long_only_after_long_idleness)
 	px_wait_setup(1, false);
 }
 
+/* As if the last nap had ended so much too late, every every-th by millisec more. */
+static uint64_t nap_late(struct px_wait *w, int naps, uint64_t late, int every, uint64_t millisec)
+{
+	uint64_t nap = w->nap;
+
+	for (int i = 0; i < naps; i++) {
+		w->began -= nap + late + (i % every == 0 ? millisec * 1000000 : 0);
+		nap = px_wait_next(w);
+	}
+	return nap;
+}
+
+TEST(naps_that_end_late_become_longer)
+{
+	struct px_wait w;
+	uint64_t slept = 0, nap;
+
+	unsetenv("PACX_WAIT");
+	px_wait_setup(px_wait_cores() + 1, false);
+	px_wait_init(&w);
+	CHECK_UINT(nap_after(&w, &slept, 100000000), 200000);
+	/* a machine that is slow to wake up, on which somebody computes: few naps are very late */
+	CHECK_UINT(nap_late(&w, 1000, 60000, 10, 3), 200000);
+	/* a crowd */
+	nap = nap_late(&w, 1000, 400000, 10, 3);
+	CHECK(nap >= 1600000 && nap <= 3200000);
+	px_wait_reset(&w); /* whoever waits next on this node knows it */
+	while ((nap = px_wait_next(&w)) == 0)
+		;
+	CHECK(nap >= 1600000 && nap <= 3200000);
+	/* never longer than a bound, and short again when the crowd has gone */
+	CHECK(nap_late(&w, 1000, 50000000, 1, 0) <= 8000000);
+	CHECK(nap_late(&w, 1000, 60000, 1000, 0) <= 200000);
+	px_wait_setup(1, false);
+}
+
 TEST(waiter_with_a_core_of_its_own_spins_first)
 {
 	struct px_wait w;
