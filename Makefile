@@ -126,6 +126,12 @@ $(PROGRAMS):
 # MPICH and its relatives share an ABI, but not the name of their library: what is built for one needs none by name, and
 # takes that of the program. Open MPI's handles are addresses in its library.
 needs   = -Wl,--$(if $(filter openmpi-%,$(call part,$(1),3)),no-)as-needed
+# Programs of tests/mpi that run one after the other in one job of the matrix (tests/mpi/suite.c): not those that begin and end MPI in their own way, that
+# want arguments, options or memory of their own, or that leave something behind on purpose.
+SUITE = $(filter-out $(ALONE),$(patsubst tests/mpi/%.c,%,$(wildcard tests/mpi/*.c)))
+DEFINE_suite = '-DSUITE=$(foreach t,$(SUITE),X($(t)))'
+ALONE = suite abort accuracy attrs fatal files_local get_status handles initfin pacxh partition ports programs refused rma_busy spawn \
+	stdin_rank0 threads threads_flood threads_make
 define vendor_rules
 $(B)/gen/$(1)/which: FORCE
 	@mkdir -p $$(@D)
@@ -160,10 +166,17 @@ $(B)/lib/pacx/pacxd-$(1): $$(call vendored,$(PACXD) $(ATTACH),$(1)) $$(call plai
 	$$(if $$(V),,@echo "  LINK    $$@")
 	$$(Q)rm -f $$@ && $(mpicc) $$(SANFLAGS) $(needs) -rdynamic -o $$@ $$^ $$(UV) $$(YAML) $$(CODECS) $$(SSL) -ldl -pthread
 
-$(B)/$(1)/tests/%: tests/mpi/%.c $(wildcard tests/mpi/*.h)
+$(B)/$(1)/tests/obj/%.o: tests/mpi/%.c $(wildcard tests/mpi/*.h)
 	@mkdir -p $$(@D)
 	$$(if $$(V),,@echo "  MPICC($(1)) $$<")
-	$$(Q)$(mpicc) $$(SANFLAGS) -std=c11 -D_GNU_SOURCE -g -O1 -Wall $(OLD) -o $$@ $$< -lm -pthread
+	$$(Q)$(mpicc) $$(SANFLAGS) -std=c11 -D_GNU_SOURCE -g -O1 -Wall $(OLD) $$(DEFINE_$$*) -c -o $$@ $$<
+$(B)/$(1)/tests/%: $(B)/$(1)/tests/obj/%.o
+	$$(Q)$(mpicc) $$(SANFLAGS) -o $$@ $$< -lm -pthread
+$(B)/$(1)/tests/obj/%.main.o: $(B)/$(1)/tests/obj/%.o
+	$$(Q)objcopy --redefine-sym main=main_$$* --keep-global-symbol=main_$$* $$< $$@
+$(B)/$(1)/tests/suite: $(SUITE:%=$(B)/$(1)/tests/obj/%.main.o)
+$(B)/$(1)/tests/suite: $(B)/$(1)/tests/obj/suite.o
+	$$(Q)$(mpicc) $$(SANFLAGS) -o $$@ $$^ -lm -pthread
 
 $(B)/$(1)/tests/%: tests/mpi/%.f90 tests/mpi/f_body.inc tests/mpi/f_files.inc
 	@mkdir -p $$(@D)/mod/$$*

@@ -6,7 +6,8 @@ usage: tests/mpi/matrix.py [--build DIR] [--only CONFIG] [--long] [PROGRAM...]
 A config is "sites:flavours", or "sites:flavours:poll", ":thread" to run with PACX_PROGRESS=poll, thread; of those only the programs in which
 that matters are run, if none is named. A program
 passes when it exits with 0 and its last lines say that it made checks and none failed, and neither PACX nor the vendor about
-what PACX left behind has said anything.
+what PACX left behind has said anything. Most programs of a config without a way run in one job (suite.c); if anything is wrong with that job,
+each runs alone, and if then nothing is, "suite" has failed.
 """
 import argparse
 import os
@@ -23,7 +24,7 @@ CONFIGS = ["4:openmpi", "4:mpich", "3+3:openmpi+mpich", "3+2:mpich+openmpi", "2+
 PROGRESS = {"poll": {"collectives", "comms", "icollectives", "inplace", "inter", "inter_coll", "pending", "ports", "progress", "p2p_any", "requests", "rma_sync", "sendrecv", "storm", "threads", "threads_make"},
             "thread": {"icollectives", "p2p_any", "rma_busy", "rma_sync", "storm", "threads", "threads_flood"}}
 # Programs with arguments of their own, or that end on purpose with another status, have their own tests.
-SEPARATE = {"abort", "fatal", "files_local", "programs", "rma_busy", "spawn", "stdin_rank0"}
+SEPARATE = {"suite", "abort", "fatal", "files_local", "programs", "rma_busy", "spawn", "stdin_rank0"}
 # What PACX says, and what a vendor says of requests that are left at the end. (MPICH 4.0 also says that it has leaked objects of yaksa, its
 # datatypes: it forgets them when a receive is cancelled, natively, too.)
 OURS = re.compile(r"^(?:pacx(?:run|d|ctl|rank|label)?(?:\[|:).*|.*freeing inactive.*)$", re.M)
@@ -52,6 +53,11 @@ def broken(sites, name):
 def identity(build, flavour):
     with open(f"{build}/lib/pacx/{flavour}.mpi") as f:
         return re.search(r"^identity: (.*)$", f.read(), re.M)[1]
+
+
+def members(build, flavour):
+    """The programs of the suite."""
+    return subprocess.run([f"{build}/{flavour}/tests/suite"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
 
 
 def programs(build):
@@ -112,6 +118,19 @@ def verdict_of(cmd, env, deadline, says):
     return good, f"exit status {p.returncode}\n{out}", seconds
 
 
+def suite(build, config, names, deadline):
+    """All of names in one job: None if it went well, else what was wrong with it."""
+    sites, flavour = config.split(":")
+    cmd = [f"{build}/bin/pacxrun", "-n", sites, "--mpi", flavour, "--", f"{build}/{{mpi}}/tests/suite", *names]
+    p = subprocess.run(["timeout", "-k", "15", str(deadline), *cmd], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                       stderr=subprocess.STDOUT, text=True, errors="replace")
+    verdict = {n: (int(c), int(f)) for n, c, f in re.findall(r"^(\w+): (\d+) checks, (\d+) failed$", p.stdout, re.M)}
+    said = [s for s in OURS.findall(p.stdout) if not EXPECTED.search(s)]
+    if p.returncode == 0 and not said and all(verdict.get(n, (0, 1))[0] > 0 and verdict[n][1] == 0 for n in names):
+        return None
+    return f"exit status {p.returncode}\n{p.stdout}"
+
+
 def report(label, good, text, seconds):
     """Say how a run has ended; true when it failed."""
     if good is None:
@@ -139,10 +158,23 @@ def main():
         way = c.split(":")[2:]
         runs += [(c, n) for n in args.names or (sorted(PROGRESS[way[0]]) if way else names)]
     print(f"1..{len(runs)}")
-    failed, still = 0, Standstill()
+    still = Standstill()
+    together, wrong, failures = set(), {}, set()
+    for config in () if args.names else [c for c in configs if c.count(":") == 1]:
+        sites = config.split(":")[1].split("+")
+        mine = {(config, n) for n in members(args.build, sites[0]) if not broken([identity(args.build, f) for f in sites], n)}
+        began = time.monotonic()
+        text = suite(args.build, config, sorted(n for _, n in mine), 8 * args.deadline)
+        print(f"  # suite@{config.replace(':', '/')}: {len(mine)} programs, {time.monotonic() - began:.1f} s", flush=True)
+        if text is None:
+            together |= mine
+        elif still.last <= began:
+            wrong[config] = text
     for config, name in runs:
         why = broken([identity(args.build, f) for f in config.split(":")[1].split("+")], name)
-        if why:
+        if (config, name) in together:
+            good, text, seconds = True, "", 0
+        elif why:
             good, text, seconds = None, why, 0
         else:
             began = time.monotonic()
@@ -151,8 +183,11 @@ def main():
                 print(f"  {name}: once more, as the machine stood still")
                 good, text, seconds = run(args.build, config, name, args.deadline)
         label = f"{name}@{config.replace(':', '/')}"
-        failed += report(label, good, text, seconds)
-    return 1 if failed else 0
+        if report(label, good, text, seconds):
+            failures.add(config)
+    for config in sorted(wrong.keys() - failures):
+        report(f"suite@{config.replace(':', '/')}", False, wrong[config], 0)
+    return 1 if failures or wrong else 0
 
 
 if __name__ == "__main__":
