@@ -32,8 +32,7 @@
 #ifndef PX_VERSION_TEXT
 #define PX_VERSION_TEXT "0.1"
 #endif
-#define STOOD_NS    1000000000u /* a turn of the loop takes longer only if somebody has stopped us */
-#define IDLE_MAX_NS 10000000u   /* longest wait when only TCP can bring work: FIN of a rank may come, too */
+#define STOOD_NS 1000000000u /* a turn of the loop takes longer only if somebody has stopped us */
 
 static const char *socket_path = ""; /* what a signal has to remove */
 
@@ -256,7 +255,7 @@ static void tell(const struct pxd *d, const char *step)
 			strlen(step));
 }
 
-/* Wait up to ns for TCP, or for the next timer of the loop. */
+/* Wait up to ns for TCP, or for the next timer of the loop; what a rank sends, pulls or finishes only polling notices. */
 static void nap(struct pxd *d, uint64_t ns)
 {
 	struct pollfd p = { .fd = uv_backend_fd(&d->node.loop), .events = POLLIN };
@@ -305,7 +304,7 @@ static void loop_run(struct pxd *d)
 		}
 		ns = px_wait_next(&w);
 		if (ns > 0)
-			nap(d, d->role->pending(d) ? ns : IDLE_MAX_NS);
+			nap(d, ns);
 	}
 	px_poll_serve = NULL;
 }

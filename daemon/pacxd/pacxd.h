@@ -21,12 +21,11 @@ struct pxd;
 
 /* What a role gives the loop. */
 struct pxd_role {
-	int (*open)(struct pxd *d);     /* 0 or PX_E...; after an error pxd_fail has been called */
-	bool (*poll)(struct pxd *d);    /* native side; true when something happened */
-	bool (*done)(struct pxd *d);    /* nothing left to do: leave the loop */
-	bool (*pending)(struct pxd *d); /* the native side has to be polled soon; otherwise TCP wakes us */
-	void (*close)(struct pxd *d);   /* before the loop is closed and the native Finalize */
-	void (*report)(struct pxd *d);  /* statistics records on standard output */
+	int (*open)(struct pxd *d);    /* 0 or PX_E...; after an error pxd_fail has been called */
+	bool (*poll)(struct pxd *d);   /* native side; true when something happened */
+	bool (*done)(struct pxd *d);   /* nothing left to do: leave the loop */
+	void (*close)(struct pxd *d);  /* before the loop is closed and the native Finalize */
+	void (*report)(struct pxd *d); /* statistics records on standard output */
 	void (*farewell)(struct pxd *d, const char *why); /* the job fails: tell the peers, without waiting */
 	void (*status)(
 		struct pxd *d, struct px_buf *b); /* JSON members for pacxctl, beginning with a comma */

@@ -158,12 +158,6 @@ static bool in_done(struct pxd *d)
 	       d->world.state == PXD_WORLD_DONE;
 }
 
-static bool in_pending(struct pxd *d)
-{
-	(void)d;
-	return true; /* ranks can pull or finish at any time, and only polling notices */
-}
-
 /* What a path brings, and asks for. */
 
 static int path_msg(void *owner, struct pxd_in_path *p, struct pxd_envelope *e, struct px_frame *f, int rank)
@@ -461,5 +455,5 @@ static void in_report(struct pxd *d)
 	pxd_stats_report(&d->node, "in", &b);
 }
 
-const struct pxd_role pxd_role_in = { in_open, in_poll, in_done, in_pending, in_close, in_report, in_farewell,
+const struct pxd_role pxd_role_in = { in_open, in_poll, in_done, in_close, in_report, in_farewell,
 	in_status };

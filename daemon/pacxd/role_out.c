@@ -310,12 +310,6 @@ static bool out_done(struct pxd *d)
 	return done && left_say(o);
 }
 
-static bool out_pending(struct pxd *d)
-{
-	(void)d;
-	return true; /* ranks can send at any time, and only polling notices */
-}
-
 static int ring_open(struct out *o)
 {
 	for (int i = 0; i < RING; i++)
@@ -595,5 +589,5 @@ static void out_report(struct pxd *d)
 	pxd_stats_report(&d->node, "out", &b);
 }
 
-const struct pxd_role pxd_role_out = { out_open, out_poll, out_done, out_pending, out_close, out_report,
-	out_farewell, out_status };
+const struct pxd_role pxd_role_out = { out_open, out_poll, out_done, out_close, out_report, out_farewell,
+	out_status };
