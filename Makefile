@@ -126,8 +126,8 @@ $(PROGRAMS):
 # MPICH and its relatives share an ABI, but not the name of their library: what is built for one needs none by name, and
 # takes that of the program. Open MPI's handles are addresses in its library.
 needs   = -Wl,--$(if $(filter openmpi-%,$(call part,$(1),3)),no-)as-needed
-# Programs of tests/mpi that run one after the other in one job of the matrix (tests/mpi/suite.c): not those that begin and end MPI in their own way, that
-# want arguments, options or memory of their own, or that leave something behind on purpose.
+# Programs of tests/mpi that run one after the other in one job of the matrix (tests/mpi/suite.c). ALONE: those that begin or end MPI themselves or look at it
+# before or after, that end otherwise than well, that want arguments, or of which PACX says something.
 SUITE = $(filter-out $(ALONE),$(patsubst tests/mpi/%.c,%,$(wildcard tests/mpi/*.c)))
 DEFINE_suite = '-DSUITE=$(foreach t,$(SUITE),X($(t)))'
 ALONE = suite abort accuracy attrs fatal files_local get_status handles initfin pacxh partition ports programs refused rma_busy spawn \
@@ -174,8 +174,7 @@ $(B)/$(1)/tests/%: $(B)/$(1)/tests/obj/%.o
 	$$(Q)$(mpicc) $$(SANFLAGS) -o $$@ $$< -lm -pthread
 $(B)/$(1)/tests/obj/%.main.o: $(B)/$(1)/tests/obj/%.o
 	$$(Q)objcopy --redefine-sym main=main_$$* --keep-global-symbol=main_$$* $$< $$@
-$(B)/$(1)/tests/suite: $(SUITE:%=$(B)/$(1)/tests/obj/%.main.o)
-$(B)/$(1)/tests/suite: $(B)/$(1)/tests/obj/suite.o
+$(B)/$(1)/tests/suite: $(B)/$(1)/tests/obj/suite.o $(SUITE:%=$(B)/$(1)/tests/obj/%.main.o)
 	$$(Q)$(mpicc) $$(SANFLAGS) -o $$@ $$^ -lm -pthread
 
 $(B)/$(1)/tests/%: tests/mpi/%.f90 tests/mpi/f_body.inc tests/mpi/f_files.inc

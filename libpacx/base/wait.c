@@ -134,7 +134,7 @@ static void cpu_pause(void)
 static void late_note(const struct px_wait *w, uint64_t now)
 {
 	uint64_t known = atomic_load_explicit(&late, memory_order_relaxed), step = known / 16 + US;
-	uint64_t by = px_past(now, w->began + w->nap);
+	uint64_t by = px_past(now, w->until);
 
 	if (by == 0) /* an event has ended it */
 		return;
@@ -191,7 +191,7 @@ uint64_t px_wait_next(struct px_wait *w)
 	if (crowd > LATE_MUCH && next < LATE_TIMES * crowd)
 		next = LATE_TIMES * crowd;
 	w->nap = next;
-	w->began = w->since + age;
+	w->until = w->since + age + next;
 	return next;
 }
 

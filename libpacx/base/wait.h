@@ -25,7 +25,7 @@ struct px_wait {
 	const struct px_wait_policy *policy;
 	uint64_t since; /* monotonic ns of the first empty poll; 0 = none yet */
 	uint64_t nap;   /* length of the last nap, 0 = none yet */
-	uint64_t began; /* when it began */
+	uint64_t until; /* when it should have been over */
 	unsigned polls; /* empty polls since reset: the clock is read only now and then */
 };
 

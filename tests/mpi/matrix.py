@@ -69,10 +69,19 @@ def programs(build):
     return flavours, sorted(names - SEPARATE)
 
 
+def unfit(build, config, name):
+    """Why program `name` cannot run on this config's sites, or None."""
+    return broken([identity(build, f) for f in config.split(":")[1].split("+")], name)
+
+
+def job(build, config, name):
+    sites, flavour = config.split(":")[:2]
+    return [f"{build}/bin/pacxrun", "-n", sites, "--mpi", flavour, "--", f"{build}/{{mpi}}/tests/{name}"]
+
+
 def run(build, config, name, deadline):
-    sites, flavour, *progress = config.split(":")
-    cmd = [f"{build}/bin/pacxrun", "-n", sites, "--mpi", flavour, "--", f"{build}/{{mpi}}/tests/{name}"]
-    return verdict_of(cmd, dict(os.environ, PACX_PROGRESS=progress[0]) if progress else None, deadline, SAYS.get(name))
+    progress = config.split(":")[2:]
+    return verdict_of(job(build, config, name), dict(os.environ, PACX_PROGRESS=progress[0]) if progress else None, deadline, SAYS.get(name))
 
 
 class Standstill:
@@ -91,13 +100,12 @@ class Standstill:
                 self.last = time.monotonic()
 
 
-def verdict_of(cmd, env, deadline, says):
-    """Run one, in which PACX may say what `says` matches (None: nothing); (good, text, seconds); good is None when the program skips itself."""
-    start = time.monotonic()
+def output_of(cmd, env, deadline):
+    """(output, status) of a command; status None: it had not ended at the deadline."""
     p = subprocess.Popen(cmd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                          errors="replace")
     try:
-        out, _ = p.communicate(timeout=deadline)
+        return p.communicate(timeout=deadline)[0], p.returncode
     except subprocess.TimeoutExpired:
         p.terminate()
         try:
@@ -105,30 +113,39 @@ def verdict_of(cmd, env, deadline, says):
         except subprocess.TimeoutExpired:
             p.kill()
             out, _ = p.communicate()
+        return out, None
+
+
+def unasked(out, says):
+    """What PACX has said beside what `says` matches (None: nothing)."""
+    return [s for s in OURS.findall(out) if not EXPECTED.search(s) and not (says and says.search(s))]
+
+
+def verdict_of(cmd, env, deadline, says):
+    """Run one, in which PACX may say what `says` matches (None: nothing); (good, text, seconds); good is None when the program skips itself."""
+    start = time.monotonic()
+    out, status = output_of(cmd, env, deadline)
+    if status is None:
         return False, f"not finished after {deadline} s\n{out}", deadline
     seconds = time.monotonic() - start
     verdict = re.findall(r"(\d+) checks, (\d+) failed", out)
     skipped = re.search(r"^.*skipped.*$", out, re.M)
-    if p.returncode == 0 and skipped and not verdict:
+    if status == 0 and skipped and not verdict:
         return None, skipped[0], seconds
-    good = p.returncode == 0 and len(verdict) == 1 and int(verdict[0][0]) > 0 and int(verdict[0][1]) == 0
-    said = [s for s in OURS.findall(out) if not EXPECTED.search(s) and not (says and says.search(s))]
+    good = status == 0 and len(verdict) == 1 and int(verdict[0][0]) > 0 and int(verdict[0][1]) == 0
+    said = unasked(out, says)
     if good and said:
         return False, "PACX has said something:\n" + "\n".join(said), seconds
-    return good, f"exit status {p.returncode}\n{out}", seconds
+    return good, f"exit status {status}\n{out}", seconds
 
 
 def suite(build, config, names, deadline):
     """All of names in one job: None if it went well, else what was wrong with it."""
-    sites, flavour = config.split(":")
-    cmd = [f"{build}/bin/pacxrun", "-n", sites, "--mpi", flavour, "--", f"{build}/{{mpi}}/tests/suite", *names]
-    p = subprocess.run(["timeout", "-k", "15", str(deadline), *cmd], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                       stderr=subprocess.STDOUT, text=True, errors="replace")
-    verdict = {n: (int(c), int(f)) for n, c, f in re.findall(r"^(\w+): (\d+) checks, (\d+) failed$", p.stdout, re.M)}
-    said = [s for s in OURS.findall(p.stdout) if not EXPECTED.search(s)]
-    if p.returncode == 0 and not said and all(verdict.get(n, (0, 1))[0] > 0 and verdict[n][1] == 0 for n in names):
+    out, status = output_of(job(build, config, "suite") + names, None, deadline)
+    verdict = {n: (int(c), int(f)) for n, c, f in re.findall(r"^(\w+): (\d+) checks, (\d+) failed$", out, re.M)}
+    if status == 0 and not unasked(out, None) and all(verdict.get(n, (0, 1))[0] > 0 and verdict[n][1] == 0 for n in names):
         return None
-    return f"exit status {p.returncode}\n{p.stdout}"
+    return f"exit status {status}\n{out}"
 
 
 def report(label, good, text, seconds):
@@ -161,8 +178,7 @@ def main():
     still = Standstill()
     together, wrong, failures = set(), {}, set()
     for config in () if args.names else [c for c in configs if c.count(":") == 1]:
-        sites = config.split(":")[1].split("+")
-        mine = {(config, n) for n in members(args.build, sites[0]) if not broken([identity(args.build, f) for f in sites], n)}
+        mine = {(config, n) for n in members(args.build, flavours[0]) if not unfit(args.build, config, n)}
         began = time.monotonic()
         text = suite(args.build, config, sorted(n for _, n in mine), 8 * args.deadline)
         print(f"  # suite@{config.replace(':', '/')}: {len(mine)} programs, {time.monotonic() - began:.1f} s", flush=True)
@@ -171,7 +187,7 @@ def main():
         elif still.last <= began:
             wrong[config] = text
     for config, name in runs:
-        why = broken([identity(args.build, f) for f in config.split(":")[1].split("+")], name)
+        why = unfit(args.build, config, name)
         if (config, name) in together:
             good, text, seconds = True, "", 0
         elif why:

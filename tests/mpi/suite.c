@@ -1,7 +1,7 @@
 /* suite.c: programs of tests/mpi one after the other in one job, which starts in a second where they take a tenth of that.
  * usage: suite NAME...
- * Without names: prints those it has. Each is its object file with main under another name (Makefile); chk_begin and chk_end leave the beginning and the end of MPI to us.
- * Status 1 when one has failed. All ranks get the same names.
+ * Without names: prints those it has. Each is its object file with main under another name (Makefile); chk_begin and chk_end leave the
+ * beginning and the end of MPI to us. Status 1 when one has failed. All ranks get the same names.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -26,10 +26,11 @@ int main(int argc, char **argv)
 {
 	int failed = 0;
 
-	for (int k = 0; k < PROGRAMS && argc < 2; k++)
-		puts(program[k].name);
-	if (argc < 2)
+	if (argc < 2) {
+		for (int k = 0; k < PROGRAMS; k++)
+			puts(program[k].name);
 		return 0;
+	}
 	MPI_Init(&argc, &argv);
 	for (int i = 1; i < argc; i++) {
 		char *alone[] = { argv[i], NULL };

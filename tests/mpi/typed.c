@@ -245,14 +245,12 @@ static void many(void)
 {
 	enum { MANY = 1200 };
 	static MPI_Datatype made[MANY];
+	MPI_Datatype first[] = { MPI_CHAR, MPI_DOUBLE, MPI_LONG_LONG };
 	int one[] = { 1, 1 };
 	MPI_Aint at[] = { 0, 16 };
 
 	for (int k = 0; k < MANY; k++) {
-		MPI_Datatype of[] = { k % 3 == 0   ? MPI_CHAR
-				      : k % 3 == 1 ? MPI_DOUBLE
-						   : MPI_LONG_LONG,
-			MPI_CHAR };
+		MPI_Datatype of[] = { first[k % 3], MPI_CHAR };
 
 		MPI_Type_create_struct(1 + k % 2, one, at, of, &made[k]);
 		MPI_Type_commit(&made[k]);

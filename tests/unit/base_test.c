@@ -286,7 +286,7 @@ static uint64_t nap_late(struct px_wait *w, int naps, uint64_t late, int every, 
 	uint64_t nap = w->nap;
 
 	for (int i = 0; i < naps; i++) {
-		w->began -= nap + late + (i % every == 0 ? millisec * 1000000 : 0);
+		w->until -= nap + late + (i % every == 0 ? millisec * 1000000 : 0);
 		nap = px_wait_next(w);
 	}
 	return nap;
