@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bell.h"
 #include "err.h"
 #include "vendor.h"
 
@@ -95,6 +96,7 @@ static int parcel_send(struct pxd_sends *s, int rank)
 	int len = e->len;
 	bool more = r->nheld > 1 && len + envelope_of(e->l.next)->len <= PX_BATCH_MAX;
 	struct parcel *p = malloc(sizeof *p + (more ? PX_BATCH_MAX : 0));
+	int rc;
 
 	if (!p)
 		return PX_ENOMEM;
@@ -111,10 +113,10 @@ static int parcel_send(struct pxd_sends *s, int rank)
 	} while (more && r->nheld > 0 && len + e->len <= PX_BATCH_MAX);
 	r->native++;
 	px_list_push(&r->sent, &p->l);
-	return px_n.Isend(more ? p->bytes : envelope_of(p->envelopes.next)->bytes, len, MPI_BYTE,
-		       s->d->map.native_of[rank], PX_TAG_DOWN, s->d->map.relay, &p->req) == MPI_SUCCESS
-		       ? PX_OK
-		       : PX_EMPI;
+	rc = px_n.Isend(more ? p->bytes : envelope_of(p->envelopes.next)->bytes, len, MPI_BYTE,
+		s->d->map.native_of[rank], PX_TAG_DOWN, s->d->map.relay, &p->req);
+	px_bell_ring(s->d->map.native_of[rank]);
+	return rc == MPI_SUCCESS ? PX_OK : PX_EMPI;
 }
 
 int pxd_envelope_send(struct pxd_sends *s, struct pxd_envelope *e, const struct px_frame *f, int rank)
@@ -241,6 +243,7 @@ static int advance(struct pxd_sends *s, struct pxd_in_long *m)
 		if ((m->promised ? px_n.Issend : px_n.Isend)(p->seg->data, (int)p->seg->len, MPI_BYTE,
 			    s->d->map.native_of[m->rank], m->tag, s->d->map.relay, &p->req) != MPI_SUCCESS)
 			return PX_EMPI;
+		px_bell_ring(s->d->map.native_of[m->rank]);
 		px_list_del(&p->l);
 		px_list_push(&m->sent, &p->l);
 		m->next++;

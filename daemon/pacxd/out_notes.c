@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "bell.h"
 #include "costs.h"
 #include "err.h"
 #include "link.h"
@@ -79,6 +80,7 @@ void pxd_notes_put(struct pxd_notes *o, const struct px_frame *f, int rank)
 		pxd_fail(&o->d->node, PXD_EXIT_INTERNAL, "cannot send a frame to a rank of this site");
 		return;
 	}
+	px_bell_ring(o->d->map.native_of[rank]);
 	px_list_push(&o->notes, &n->l);
 }
 
@@ -153,6 +155,7 @@ bool pxd_notes_ask(struct pxd_notes *o, const struct px_frame *f, int rank)
 		pxd_fail(&o->d->node, PXD_EXIT_INTERNAL, "cannot send a frame to a rank of this site");
 		return true;
 	}
+	px_bell_ring(o->d->map.native_of[rank]);
 	px_list_push(&o->asks, &a->l);
 	return true;
 }

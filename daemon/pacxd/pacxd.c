@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bell.h"
 #include "err.h"
 #include "frame.h"
 #include "rollcall.h"
@@ -35,6 +36,7 @@
 #define STOOD_NS 1000000000u /* a turn of the loop takes longer only if somebody has stopped us */
 
 static const char *socket_path = ""; /* what a signal has to remove */
+static sigset_t awake;               /* the signals that are blocked in a nap */
 
 static void on_term(int sig)
 {
@@ -42,12 +44,19 @@ static void on_term(int sig)
 	_exit(128 + sig);
 }
 
+static void on_bell(int sig)
+{
+	(void)sig;
+}
+
 static void process_prepare(void)
 {
-	struct sigaction quiet = { .sa_handler = on_term }, ignore = { .sa_handler = SIG_IGN };
+	struct sigaction quiet = { .sa_handler = on_term }, ignore = { .sa_handler = SIG_IGN },
+			 bell = { .sa_handler = on_bell };
 	pid_t parent = getppid();
 	struct rlimit files;
 	cpu_set_t all;
+	sigset_t bells;
 
 	sigaction(SIGTERM, &quiet, NULL);
 	/* The launcher's process on this node is our parent: when it dies nobody is left to end us. */
@@ -59,6 +68,12 @@ static void process_prepare(void)
 	sigaction(SIGUSR1, &ignore, NULL);
 	sigaction(SIGUSR2, &ignore, NULL);
 	sigaction(SIGXCPU, &ignore, NULL);
+	/* Only nap() hears the bell; the threads of the native MPI, which begin later, never do. */
+	sigaction(SIGURG, &bell, NULL);
+	sigemptyset(&bells);
+	sigaddset(&bells, SIGURG);
+	sigprocmask(SIG_BLOCK, &bells, &awake);
+	sigdelset(&awake, SIGURG);
 	/* Many sites, gateways and streams are more connections than the usual soft limit. */
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
 		files.rlim_cur = files.rlim_max;
@@ -255,8 +270,8 @@ static void tell(const struct pxd *d, const char *step)
 			strlen(step));
 }
 
-/* Wait up to ns for TCP, or for the next timer of the loop; what a rank sends, pulls or finishes only polling notices. */
-static void nap(struct pxd *d, uint64_t ns)
+/* Wait up to ns for TCP, for the next timer of the loop, or for a rank that rings; what a rank finishes only polling notices. */
+static void nap(struct pxd *d, struct px_wait *w, uint64_t ns)
 {
 	struct pollfd p = { .fd = uv_backend_fd(&d->node.loop), .events = POLLIN };
 	int timer = uv_backend_timeout(&d->node.loop);
@@ -266,8 +281,9 @@ static void nap(struct pxd *d, uint64_t ns)
 		ns = (uint64_t)timer * 1000000u;
 	t.tv_sec = (time_t)(ns / 1000000000u);
 	t.tv_nsec = (long)(ns % 1000000000u);
-	if (ppoll(&p, 1, &t, NULL) < 0 && errno != EINTR)
+	if (px_bell_listen(w->heard) && ppoll(&p, 1, &t, &awake) < 0 && errno != EINTR)
 		pxd_fail(&d->node, PXD_EXIT_INTERNAL, "cannot wait for events: %s", strerror(errno));
+	px_wait_woken(w, px_bell_heard() != w->heard);
 }
 
 /* The loop waits by itself: MPICH's polls from within it need not yield, too. */
@@ -302,9 +318,10 @@ static void loop_run(struct pxd *d)
 			px_wait_reset(&w);
 			continue;
 		}
+		w.rings = d->world.state == PXD_WORLD_DONE && px_bell_all() && d->role->quiet(d);
 		ns = px_wait_next(&w);
 		if (ns > 0)
-			nap(d, ns);
+			nap(d, &w, ns);
 	}
 	px_poll_serve = NULL;
 }

@@ -21,9 +21,11 @@ struct pxd;
 
 /* What a role gives the loop. */
 struct pxd_role {
-	int (*open)(struct pxd *d);    /* 0 or PX_E...; after an error pxd_fail has been called */
-	bool (*poll)(struct pxd *d);   /* native side; true when something happened */
-	bool (*done)(struct pxd *d);   /* nothing left to do: leave the loop */
+	int (*open)(struct pxd *d);  /* 0 or PX_E...; after an error pxd_fail has been called */
+	bool (*poll)(struct pxd *d); /* native side; true when something happened */
+	bool (*done)(struct pxd *d); /* nothing left to do: leave the loop */
+	bool (*quiet)(struct pxd
+			*d); /* nothing native is under way: only what others send, or libuv, brings work */
 	void (*close)(struct pxd *d);  /* before the loop is closed and the native Finalize */
 	void (*report)(struct pxd *d); /* statistics records on standard output */
 	void (*farewell)(struct pxd *d, const char *why); /* the job fails: tell the peers, without waiting */

@@ -455,5 +455,12 @@ static void in_report(struct pxd *d)
 	pxd_stats_report(&d->node, "in", &b);
 }
 
-const struct pxd_role pxd_role_in = { in_open, in_poll, in_done, in_close, in_report, in_farewell,
+static bool in_quiet(struct pxd *d)
+{
+	const struct in *in = d->state;
+
+	return d->world.state == PXD_WORLD_DONE && !pxd_sends_pending(&in->sends);
+}
+
+const struct pxd_role pxd_role_in = { in_open, in_poll, in_done, in_quiet, in_close, in_report, in_farewell,
 	in_status };

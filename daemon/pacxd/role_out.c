@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "alive.h"
+#include "bell.h"
 #include "conn.h"
 #include "conn_dial.h"
 #include "err.h"
@@ -293,6 +294,7 @@ static bool left_say(struct out *o)
 		if (px_n.Isend(o->left_frame, PX_FRAME_SIZE, MPI_BYTE, o->d->map.in[o->d->node.gateway],
 			    PX_TAG_DONE, o->d->map.relay, &o->left) != MPI_SUCCESS)
 			pxd_fail(&o->d->node, PXD_EXIT_INTERNAL, "cannot send a frame to the in-daemon");
+		px_bell_ring(o->d->map.in[o->d->node.gateway]);
 	}
 	if (o->d->node.failed)
 		return true;
@@ -589,5 +591,13 @@ static void out_report(struct pxd *d)
 	pxd_stats_report(&d->node, "out", &b);
 }
 
-const struct pxd_role pxd_role_out = { out_open, out_poll, out_done, out_close, out_report, out_farewell,
-	out_status };
+static bool out_quiet(struct pxd *d)
+{
+	const struct out *o = d->state;
+
+	return o->running && !o->leaving && !o->aborted && px_list_empty(&o->flow.busy) &&
+	       pxd_notes_empty(&o->flow.notes);
+}
+
+const struct pxd_role pxd_role_out = { out_open, out_poll, out_done, out_quiet, out_close, out_report,
+	out_farewell, out_status };

@@ -16,12 +16,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bell.h"
 #include "err.h"
 
 #define US          UINT64_C(1000)
 #define FOREVER     UINT64_MAX
 #define CLOCK_EVERY 8
 #define NAP_PART    8 /* of the age */
+#define RUNG_NAP    (5000 * US)
+#define RUNG_YIELDS                                                                                          \
+	(200 * US) /* who was rung and finds nothing: it is on its way, or was for another thread */
+#define SOON 2     /* a nap of that length: none yet, but the next poll is the last before one */
 /* Longer naps save little more and cost latency: only who has been idle for long takes them. */
 #define SHORT_NAP (200 * US)
 #define LONG_IDLE                                                                                            \
@@ -111,6 +116,7 @@ bool px_wait_crowded(void)
 void px_wait_init(struct px_wait *w)
 {
 	w->policy = &chosen;
+	w->rings = false;
 	px_wait_reset(w);
 }
 
@@ -153,7 +159,7 @@ uint64_t px_wait_next(struct px_wait *w)
 	uint64_t age, next, crowd;
 
 	/* While napping the clock is read every time: it costs nothing beside a nap. `nap` marks the phase:
-	 * 0 = spinning, 1 = yielding, more = length of the last nap. */
+	 * 0 = spinning, 1 = yielding, 2 = about to nap, more = length of the last nap. */
 	if (w->nap <= 1 && w->since && ++w->polls % CLOCK_EVERY != 0) {
 		if (w->nap == 1)
 			sched_yield();
@@ -164,6 +170,7 @@ uint64_t px_wait_next(struct px_wait *w)
 	if (!w->since) {
 		w->since = px_now_ns();
 		age = 0;
+		px_bell_pay();
 	} else {
 		age = px_now_ns() - w->since;
 	}
@@ -176,6 +183,12 @@ uint64_t px_wait_next(struct px_wait *w)
 		sched_yield();
 		return 0;
 	}
+	/* A bell that is rung between here and the nap ends it: one more poll. */
+	if (w->nap <= 1) {
+		w->nap = SOON;
+		w->heard = px_bell_heard();
+		return 0;
+	}
 	/* A nap is a small part of what was waited already. Longer ones feed themselves: a hop passes four waiters, and one that naps
 	 * makes the others wait until they nap, too (measured: 32 KiB over MPICH sites stayed at 300 to 650 us a hop instead of 100). */
 	next = age / NAP_PART;
@@ -185,29 +198,39 @@ uint64_t px_wait_next(struct px_wait *w)
 		next = p->nap_min_ns;
 	if (next > p->nap_max_ns)
 		next = p->nap_max_ns;
-	if (w->nap > 1)
+	if (w->nap > SOON)
 		late_note(w, w->since + age);
 	crowd = atomic_load_explicit(&late, memory_order_relaxed);
 	if (crowd > LATE_MUCH && next < LATE_TIMES * crowd)
 		next = LATE_TIMES * crowd;
+	if (w->rings)
+		next = RUNG_NAP;
 	w->nap = next;
 	w->until = w->since + age + next;
 	return next;
 }
 
+void px_wait_woken(struct px_wait *w, bool rung)
+{
+	uint64_t left = w->policy->yield_ns < RUNG_YIELDS ? w->policy->yield_ns : RUNG_YIELDS;
+
+	w->heard = px_bell_heard();
+	if (!rung)
+		return;
+	w->since = px_now_ns() - (w->policy->yield_ns - left);
+	w->nap = 1;
+}
+
 void px_wait_idle(struct px_wait *w)
 {
 	uint64_t ns = px_wait_next(w);
-	struct timespec t;
 	int slack;
 
 	if (ns == 0)
 		return;
-	t.tv_sec = (time_t)(ns / UINT64_C(1000000000));
-	t.tv_nsec = (long)(ns % UINT64_C(1000000000));
 	slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
 	prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
-	nanosleep(&t, NULL); /* a signal may shorten it: the caller polls again anyway */
-	if (slack > 0)       /* the program's own sleeps stay as they were */
+	px_wait_woken(w, px_bell_sleep(w->heard, ns));
+	if (slack > 0) /* the program's own sleeps stay as they were */
 		prctl(PR_SET_TIMERSLACK, (unsigned long)slack, 0, 0, 0);
 }

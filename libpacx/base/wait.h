@@ -2,7 +2,7 @@
  *
  * A waiter polls; after each poll that found nothing it calls px_wait_idle,
  * after each poll that found something px_wait_reset. px_wait_idle spins, then
- * yields the processor, then naps, each nap an eighth of what it has waited. When more processes
+ * yields the processor, then naps, each nap an eighth of what it has waited, or until its bell is rung (bell.h). When more processes
  * than cores share the node it never spins, because the spinning process keeps
  * the one it waits for off the core. PACX_WAIT=spin|auto|sleep overrides. Where naps end late because so many share the
  * cores, they become longer than the policy has it, up to 8 ms.
@@ -26,6 +26,8 @@ struct px_wait {
 	uint64_t since; /* monotonic ns of the first empty poll; 0 = none yet */
 	uint64_t nap;   /* length of the last nap, 0 = none yet */
 	uint64_t until; /* when it should have been over */
+	uint32_t heard; /* px_bell_heard before the last poll */
+	bool rings; /* set by the waiter, before it idles: whatever it waits for ends its nap, which may be long therefore */
 	unsigned polls; /* empty polls since reset: the clock is read only now and then */
 };
 
@@ -42,8 +44,11 @@ bool px_wait_crowded(void);
 void px_wait_init(struct px_wait *w);
 void px_wait_reset(struct px_wait *w);
 /* px_wait_next: what px_wait_idle would do now, without doing it: 0 = poll again at once (it has
- * spun or yielded), > 0 = nanoseconds to nap. For event loops that nap inside epoll. */
+ * spun or yielded), > 0 = nanoseconds to nap. For event loops that nap inside epoll: only if px_bell_listen(w->heard) says so, and
+ * px_wait_woken behind it. */
 uint64_t px_wait_next(struct px_wait *w);
+/* px_wait_woken: the nap is over; rung: by px_bell_heard, not by itself. */
+void px_wait_woken(struct px_wait *w, bool rung);
 void px_wait_idle(struct px_wait *w);
 
 uint64_t px_cpu_ns(void); /* of this thread: CLOCK_THREAD_CPUTIME_ID */

@@ -2,10 +2,12 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "bell.h"
 #include "bind.h"
 #include "channel.h"
 #include "comm_find.h"
 #include "datatype.h"
+#include "envelope.h"
 #include "hint.h"
 #include "lock.h"
 #include "native.h"
@@ -95,6 +97,13 @@ static bool beyond_vendor(const struct px_sched *s, const struct px_call *k)
 				   k->count * px_type_get(k->type)->size > INT_MAX);
 }
 
+/* The members at this site nap, for other sites perhaps, and a native call will send to some of them. */
+static void bells_owe(const struct px_comm *c)
+{
+	for (int i = 0; !c->inter && i < c->nlocal; i++)
+		px_bell_owe(px_native_of(px_grank(c, px_member(c, c->self, i))));
+}
+
 static int native_start(struct px_sched *s, struct px_step *st)
 {
 	struct px_given *ours = px_given_by;
@@ -105,13 +114,20 @@ static int native_start(struct px_sched *s, struct px_step *st)
 	rc = px_call_ready(s, &st->call);
 	if (rc != MPI_SUCCESS)
 		return rc;
-	if (s->way != PX_WAY_BLOCKING)
-		return px_call_start(&st->call, s->c->native, &st->native);
+	if (s->way != PX_WAY_BLOCKING) {
+		rc = px_call_start(&st->call, s->c->native, &st->native);
+		bells_owe(s->c);
+		px_bell_pay();
+		return rc;
+	}
 	s->within = true;
+	bells_owe(s->c);
 	uncork(); /* others go on from within it, and what they send must leave */
 	px_given_by = NULL;
 	px_native_begins();
 	px_blocking(rc, px_call_block(&st->call, s->c->native));
+	bells_owe(s->c);
+	px_bell_pay();
 	px_given_by = ours;
 	px_outbox_cork();
 	s->within = false;

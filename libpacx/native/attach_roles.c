@@ -5,11 +5,16 @@
  */
 #include "attach.h"
 
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
+#include "bell.h"
 #include "err.h"
 #include "vendor.h"
 
@@ -71,6 +76,71 @@ int px_attach_heard(void)
 	return st.MPI_SOURCE;
 }
 
+/* A number of this node: of its name and of the kernel that runs there. */
+static uint64_t node_number(void)
+{
+	char text[sizeof(struct utsname) + 64] = "";
+	uint64_t h = UINT64_C(0xcbf29ce484222325);
+	struct utsname u;
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, text, 36) : 0;
+
+	if (fd >= 0)
+		close(fd);
+	if (n < 0)
+		n = 0;
+	if (uname(&u) == 0)
+		n += snprintf(text + n, sizeof text - (size_t)n, "%s", u.nodename);
+	for (ssize_t i = 0; i < n; i++)
+		h = (h ^ (uint8_t)text[i]) * UINT64_C(0x100000001b3); /* FNV-1a */
+	return h;
+}
+
+/* The processes of this node. Not MPI_Comm_split_type: that tells who shares memory for MPI's sake, and where a vendor makes no use of it
+ * (MPICH 5.0.2 of Debian) each process is alone. PX_OK, PX_EMPI, PX_ENOMEM. */
+static int node_split(MPI_Comm relay, int size, int rank, MPI_Comm *here)
+{
+	uint64_t mine = node_number(), *all = malloc((size_t)size * sizeof *all);
+	int first = 0, rc = PX_EMPI;
+
+	if (!all)
+		return PX_ENOMEM;
+	if (px_n.Allgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, relay) == MPI_SUCCESS) {
+		while (all[first] != mine)
+			first++;
+		rc = px_n.Comm_split(relay, first, rank, here) == MPI_SUCCESS ? PX_OK : PX_EMPI;
+	}
+	free(all);
+	return rc;
+}
+
+/* Bells for the processes of this node, if all of them can have one. Collective over `here`. 0, PX_EMPI, PX_ENOMEM. */
+static int bells_hang(MPI_Comm here, enum px_role role, int rank, int size, int nhere)
+{
+	const char *env = getenv("PACX_BELLS");
+	int *who = malloc((size_t)nhere * sizeof *who), place = 0, ok, all = 0, rc = PX_EMPI;
+	char name[PX_BELL_NAME] = "";
+
+	if (!who)
+		return PX_ENOMEM;
+	if (px_n.Comm_rank(here, &place) != MPI_SUCCESS ||
+		px_n.Allgather(&rank, 1, MPI_INT, who, 1, MPI_INT, here) != MPI_SUCCESS)
+		goto out;
+	if (place == 0 && ((env && strcmp(env, "0") == 0) || px_bell_make(name, nhere) < 0))
+		name[0] = 0;
+	if (px_n.Bcast(name, sizeof name, MPI_CHAR, 0, here) != MPI_SUCCESS)
+		goto out;
+	ok = name[0] && px_bell_join(name, nhere, who, size, rank, role != PX_ROLE_APP) == 0;
+	rc = px_n.Allreduce(&ok, &all, 1, MPI_INT, MPI_MIN, here) == MPI_SUCCESS ? PX_OK : PX_EMPI;
+	if (place == 0 && name[0])
+		px_bell_unlink(name);
+	if (!all)
+		px_bell_drop();
+out:
+	free(who);
+	return rc;
+}
+
 /* pids_learn: daemons learn the processes of the application ranks beside them. Collective over `here`. 0, PX_EMPI, PX_ENOMEM. */
 static int pids_learn(MPI_Comm here, enum px_role role, int rank, struct px_site_map *map)
 {
@@ -125,11 +195,12 @@ int px_attach_roles(enum px_role role, struct px_site_map *map)
 	if (px_n.Comm_dup(MPI_COMM_WORLD, &m.relay) != MPI_SUCCESS ||
 		px_n.Comm_split(m.relay, role == PX_ROLE_APP ? 0 : MPI_UNDEFINED, rank, &m.apps) !=
 			MPI_SUCCESS ||
-		px_n.Comm_split_type(m.relay, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &here) !=
-			MPI_SUCCESS ||
+		node_split(m.relay, size, rank, &here) != PX_OK ||
 		px_n.Comm_size(here, &m.procs_here) != MPI_SUCCESS)
 		goto out;
 	rc = pids_learn(here, role, rank, &m);
+	if (rc == 0 && m.gateways > 0)
+		rc = bells_hang(here, role, rank, size, m.procs_here);
 out:
 	if (here != MPI_COMM_NULL)
 		px_n.Comm_free(&here);
@@ -151,6 +222,7 @@ void px_attach_drop(struct px_site_map *map)
 	free(map->out);
 	free(map->in);
 	free(map->pid_of);
+	px_bell_drop();
 	memset(map, 0, sizeof *map);
 	map->relay = map->apps = MPI_COMM_NULL;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attach.h"
+#include "bell.h"
 #include "frame.h"
 #include "state.h"
 #include "wait.h"
@@ -15,6 +16,7 @@
 struct parcel {
 	struct parcel *next;
 	MPI_Request req;
+	int to; /* native rank */
 	uint8_t bytes[];
 };
 
@@ -46,11 +48,13 @@ static int post(const uint8_t *bytes, int n, int to, int tag)
 	rc = px_n.Isend(p->bytes, n, MPI_BYTE, to, tag, px.map.relay, &p->req);
 	if (rc == MPI_SUCCESS)
 		rc = px_n.Test(&p->req, &gone, MPI_STATUS_IGNORE); /* short ones have been copied */
+	px_bell_ring(to);
 	if (rc != MPI_SUCCESS || gone) {
 		free(p);
 		return rc;
 	}
 	p->next = NULL;
+	p->to = to;
 	*flying_end = p;
 	flying_end = &p->next;
 	return MPI_SUCCESS;
@@ -114,6 +118,7 @@ bool px_outbox_poll(void)
 		flying = p->next;
 		if (!flying)
 			flying_end = &flying;
+		px_bell_ring(p->to); /* it may have waited here for room there */
 		free(p);
 		n++;
 	}

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "attach.h"
+#include "bell.h"
 #include "state.h"
 #include "unlike.h"
 
@@ -47,6 +48,7 @@ static int xfer_post(struct px_xfer *x, bool sending)
 		else
 			rc = px_n.Irecv(x->data + at, (int)len, MPI_BYTE, x->peer, x->tag, px.map.relay, req);
 		x->posted++;
+		px_bell_ring(x->peer);
 	}
 	return rc;
 }
