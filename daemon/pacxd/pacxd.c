@@ -184,10 +184,10 @@ static void status_make(void *arg, struct px_buf *b)
 	pxd_stats_quote(b, pxd_site_name(&d->node, d->node.self));
 	pxd_stats_add(b,
 		",\"role\":\"%s\",\"gateway\":%d,\"version\":\"%s\",\"uptime_s\":%.1f,\"anon_bytes\":%lld,"
-		"\"buffer_bytes\":%llu",
+		"\"naps\":%llu,\"rung\":%llu,\"buffer_bytes\":%llu",
 		d->role == &pxd_role_out ? "out" : "in", d->node.gateway, PX_VERSION_TEXT,
-		(double)(px_now_ns() - d->started) / 1e9, anonymous_bytes(),
-		(unsigned long long)d->node.hosts->sites[d->node.self].buffer);
+		(double)(px_now_ns() - d->started) / 1e9, anonymous_bytes(), (unsigned long long)d->naps,
+		(unsigned long long)d->rung, (unsigned long long)d->node.hosts->sites[d->node.self].buffer);
 	d->role->status(d, b);
 	px_buf_append(b, "}", 1);
 }
@@ -283,6 +283,8 @@ static void nap(struct pxd *d, struct px_wait *w, uint64_t ns)
 	t.tv_nsec = (long)(ns % 1000000000u);
 	if (px_bell_listen(w->heard) && ppoll(&p, 1, &t, &awake) < 0 && errno != EINTR)
 		pxd_fail(&d->node, PXD_EXIT_INTERNAL, "cannot wait for events: %s", strerror(errno));
+	d->naps++;
+	d->rung += px_bell_heard() != w->heard;
 	px_wait_woken(w, px_bell_heard() != w->heard);
 }
 

@@ -38,8 +38,9 @@ struct pxd {
 	struct pxd_node node;   /* what we are to our peers */
 	struct px_site_map map; /* the native job */
 	const struct pxd_role *role;
-	void *state;      /* of the role */
-	uint64_t started; /* px_now_ns at start */
+	void *state;         /* of the role */
+	uint64_t started;    /* px_now_ns at start */
+	uint64_t naps, rung; /* taken; ended by a bell */
 	struct pxd_status status;
 	/* World map (pacxd_world.c). */
 	struct {

@@ -157,9 +157,9 @@ static bool records_wanted(const struct pxd_site *s)
 static void env_make(const struct pxd_hosts *h, const struct pxd_plan_options *o, const char *plan,
 	struct pxd_start *st, struct words *env)
 {
-	static const char *const passed[] = { "PACX_LOG", "PACX_WAIT", "PACX_PROGRESS", "PACX_ACCURACY",
-		"PACX_ASSOCIATIVE", "PACX_RECORD_SIZE", "PACX_COLL_BCAST", "PACX_COLL_REDUCE",
-		"PACX_COLL_ALLREDUCE", "PACX_COLL_ALLTOALL", "PACX_COLL_ALLGATHER" };
+	static const char *const passed[] = { "PACX_LOG", "PACX_WAIT", "PACX_BELLS", "PACX_PROGRESS",
+		"PACX_ACCURACY", "PACX_ASSOCIATIVE", "PACX_RECORD_SIZE", "PACX_COLL_BCAST",
+		"PACX_COLL_REDUCE", "PACX_COLL_ALLREDUCE", "PACX_COLL_ALLTOALL", "PACX_COLL_ALLGATHER" };
 	const struct pxd_site *s = st->site;
 
 	words_add(env, "PACX_SITE=%s", s->name);
