@@ -41,7 +41,7 @@ void pxd_notes_gone(struct pxd_notes *o, uint32_t src, uint32_t msg);
 /* pxd_notes_ask: tell local rank that message f is wanted. false: more are on their way to it than can be right. */
 bool pxd_notes_ask(struct pxd_notes *o, const struct px_frame *f, int rank);
 /* pxd_notes_rates: now and then: tell the ranks what full links have been seen to carry, if that is news (px_cost_news) and nothing else is on its way
- * to them. path: [sites], of the only gateway; with several none knows what a link carries. */
+ * to them. path: [sites], of this gateway. */
 void pxd_notes_rates(struct pxd_notes *o, const struct pxd_path *path);
 /* pxd_notes_poll: true when something happened. */
 bool pxd_notes_poll(struct pxd_notes *o);

@@ -584,9 +584,12 @@ static void out_report(struct pxd *d)
 		pxd_stats_add(&b, "}");
 		first = false;
 	}
-	pxd_stats_add(&b, "],\"collectives\":");
-	px_buf_append(
-		&b, o->collectives ? o->collectives : "{}", o->collectives ? strlen(o->collectives) : 2);
+	pxd_stats_add(&b, "]");
+	if (d->node.gateway == 0) { /* ranks tell no other of their site */
+		pxd_stats_add(&b, ",\"collectives\":");
+		px_buf_append(&b, o->collectives ? o->collectives : "{}",
+			o->collectives ? strlen(o->collectives) : 2);
+	}
 	pxd_stats_add(&b, "}");
 	pxd_stats_report(&d->node, "out", &b);
 }

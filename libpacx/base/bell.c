@@ -123,6 +123,10 @@ void px_bell_drop(void)
 
 static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *t)
 {
+#if defined SYS_futex_time64 && defined __SIZEOF_POINTER__ && __SIZEOF_POINTER__ == 4
+	if (sizeof t->tv_sec > 4) /* machines of 32 bits whose struct timespec has 64 */
+		return syscall(SYS_futex_time64, (uint32_t *)word, op, value, t, NULL, 0);
+#endif
 	return syscall(SYS_futex, (uint32_t *)word, op, value, t, NULL, 0);
 }
 
@@ -138,7 +142,7 @@ void px_bell_ring(int to)
 	if (!atomic_load(&b->asleep) || !atomic_exchange(&b->asleep, 0))
 		return;
 	pid = atomic_load(&b->pid);
-	if (pid == 0)
+	if (pid <= 0)
 		futex(&b->rung, FUTEX_WAKE, INT_MAX, NULL);
 	else if (b->space == space)
 		kill(pid, SIGURG);

@@ -20,8 +20,8 @@ enum px_algorithm px_model_pick_allgather(struct px_comm *c, MPI_Count bytes, do
 
 /* What links carry is agreed on again whenever a communicator is made of c by px_comm_confirm (comm_make.h), in its messages:
  * px_model_offer: the slowest link from this site to the others of c, as the daemons have seen it since; the largest offer of all members is
- * px_model_agreed: how c, and what MPI_Comm_dup makes of it (px_model_inherit), sees its links from now on. (Not MPI_Comm_idup: that ends at each
- * member when it likes, and may do so after the next agreement.) */
+ * px_model_agreed: how c, and what is made of it and has the same sites (px_model_inherit), sees its links from now on. (Not MPI_Comm_idup: that ends
+ * at each member when it likes, and may do so after the next agreement; and not MPI_Comm_create_group, in which not all members agree.) */
 long long px_model_offer(struct px_comm *c);
 void px_model_agreed(struct px_comm *c, long long most);
 void px_model_inherit(struct px_comm *made, const struct px_comm *c);

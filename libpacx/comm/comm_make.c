@@ -46,6 +46,15 @@ static int adopt_list(
 	return rc;
 }
 
+/* A communicator that was made of c has the same links if it has the same sites; all members of c have just agreed on them. */
+static void inherit(const struct px_comm *c, MPI_Comm out)
+{
+	struct px_comm *made = px_comm_find(out);
+
+	if (made && made->nparts == c->nparts)
+		px_model_inherit(made, c);
+}
+
 int px_comm_confirm(struct px_comm *c, int made, int who, uint64_t *ctx)
 {
 	enum { CTX, FAILED, SLOWEST, N };
@@ -192,7 +201,7 @@ struct claim {
 	uint64_t ctx;
 };
 
-#define CLAIM_BYTES 24
+#define CLAIM_BYTES 32
 
 static int by_key(const void *a, const void *b)
 {
@@ -209,6 +218,7 @@ static int claims(struct px_comm *c, int made, int color, int key, struct claim 
 	bool failed = false;
 	uint8_t mine[CLAIM_BYTES] = { 0 }, *all = malloc((size_t)c->size * CLAIM_BYTES);
 	struct claim *v = malloc((size_t)c->size * sizeof *v);
+	long long slowest = 0;
 	int rc = MPI_ERR_NO_MEM;
 
 	if (!all || !v) {
@@ -220,6 +230,7 @@ static int claims(struct px_comm *c, int made, int color, int key, struct claim 
 	px_put32(mine + 8, (uint32_t)key);
 	px_put32(mine + 12, made == MPI_SUCCESS);
 	px_put64(mine + 16, px_ctx_candidate());
+	px_put64(mine + 24, (uint64_t)px_model_offer(c));
 	rc = px_comm_agree(c, mine, CLAIM_BYTES, all);
 	if (rc != MPI_SUCCESS)
 		goto fail;
@@ -228,9 +239,12 @@ static int claims(struct px_comm *c, int made, int color, int key, struct claim 
 		const uint8_t *p = all + (size_t)r * CLAIM_BYTES;
 
 		failed |= px_get32(p + 12) == 0;
+		if ((long long)px_get64(p + 24) > slowest)
+			slowest = (long long)px_get64(p + 24);
 		if (color != MPI_UNDEFINED && px_get32(p) && (int)px_get32(p + 4) == color)
 			v[(*n)++] = (struct claim){ (int)px_get32(p + 8), r, px_get64(p + 16) };
 	}
+	px_model_agreed(c, slowest);
 	if (failed) {
 		rc = made != MPI_SUCCESS
 			     ? made
@@ -271,6 +285,8 @@ int px_Comm_split(struct px_comm *c, int color, int key, MPI_Comm *out)
 		*out = MPI_COMM_NULL;
 	else
 		rc = adopt_list(c, native, v[0].ctx, n, grank, out);
+	if (rc == MPI_SUCCESS)
+		inherit(c, *out);
 	free(grank);
 	free(v);
 	return rc;
@@ -346,6 +362,8 @@ int px_Comm_create(struct px_comm *c, MPI_Group group, MPI_Comm *out)
 		rc = adopt_list(c, native, ctx, n, grank, out);
 	else
 		*out = MPI_COMM_NULL;
+	if (rc == MPI_SUCCESS)
+		inherit(c, *out);
 	free(grank);
 	return rc;
 }

@@ -37,13 +37,13 @@ static MPI_Request ring[RING];
 static int ring_head;
 static struct px_map *contexts;                    /* ctx -> struct px_match */
 static struct px_msg *early, **early_end = &early; /* for contexts that this rank has not made yet */
-static double *seen;                               /* [sites] px_channel_seen */
+static double *seen;                               /* [gateways * sites] bytes/s by one of ours */
 static int fins;                                   /* daemons that will send nothing more */
 
 int px_channel_open(void)
 {
 	contexts = px_map_new();
-	seen = calloc((size_t)px.world->nsites, sizeof *seen);
+	seen = calloc((size_t)(px.nsites * px.map.gateways) + 1, sizeof *seen);
 	if (!contexts || !seen || px_unlike_open() < 0 || px_held_open() < 0)
 		return PX_ENOMEM;
 	fins = 0;
@@ -265,6 +265,14 @@ void px_channel_ctx_del(uint64_t ctx)
 	px_map_del(contexts, ctx);
 }
 
+/* What the out-daemon that is native rank `from` has seen a link carry. */
+static void seen_note(int from, int site, double rate)
+{
+	for (int g = 0; site < px.nsites && g < px.map.gateways; g++)
+		if (px.map.out[g] == from)
+			seen[g * px.nsites + site] = rate;
+}
+
 /* One frame with its body. */
 static void take(const struct px_frame *f, const uint8_t *body, int from)
 {
@@ -287,7 +295,7 @@ static void take(const struct px_frame *f, const uint8_t *body, int from)
 		break;
 	case PX_F_RATE:
 		if (f->dst < (uint32_t)px.world->nranks)
-			seen[px_world_site(px.world, (int)f->dst)] = (double)f->total;
+			seen_note(from, px_world_site(px.world, (int)f->dst), (double)f->total);
 		break;
 	default:
 		px_log(PX_LOG_ERROR, "rank %d: unexpected frame type %d from native rank %d", px.grank,
@@ -450,7 +458,15 @@ void px_channel_stats(const char *json)
 
 double px_channel_seen(int site)
 {
-	return seen && site < px.world->nsites ? seen[site] : 0;
+	double least = 0;
+
+	for (int g = 0; seen && site < px.nsites && g < px.map.gateways; g++) {
+		double rate = seen[g * px.nsites + site];
+
+		if (rate > 0 && (least <= 0 || rate < least))
+			least = rate;
+	}
+	return least;
 }
 
 void px_channel_rate(int dst, double rate)

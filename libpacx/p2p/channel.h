@@ -39,7 +39,7 @@ void px_channel_abort(int code, const char *why);
 /* px_channel_stats: hand JSON text to the out-daemon (at most PX_INLINE_MAX bytes). */
 void px_channel_stats(const char *json);
 
-/* px_channel_seen: bytes/s that this site's out-daemon has last seen the link to a site carry, 0: it has not said. */
+/* px_channel_seen: bytes/s that this site's out-daemons have last seen a link to a site carry, that of the gateway with least; 0: they have not said. */
 double px_channel_seen(int site);
 
 /* px_channel_rate: tell the out-daemons how many bytes/s the link to the site of world rank dst was seen to carry. */
