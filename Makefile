@@ -265,7 +265,7 @@ $(LAB): tests/lab/wanem.c tests/lab/wanem_params.c tests/lab/wanem_tun.c $(wildc
 NOMPI_ITEMS = $(UNIT) "tests/wire/check_vectors.py $(B)/tests/decode" "tests/wire/convert.py --check" $(foreach t,$(FUZZ),"$(B)/tests/replay_$(t) tests/fuzz/corpus/$(t)")
 DAEMON_TESTS = $(sort $(wildcard tests/daemon/*_test.sh tests/daemon/*_test.py))
 # Two at a time: they wait for outages and deadlines more than they count. What fills the machine by itself runs alone.
-DAEMON_ITEMS = $(patsubst %,"@400 %",$(DAEMON_TESTS))
+DAEMON_ITEMS = $(patsubst %,"@800 %",$(DAEMON_TESTS))
 APP_ITEMS = $(patsubst %,"@300! %",$(sort $(wildcard tests/apps/*_test.sh)))
 LONG_ITEMS = $(patsubst %,"@3600 %",$(sort $(wildcard tests/apps/*_long.sh tests/mpi/*_long.sh tests/daemon/*_long.py)))
 
@@ -274,7 +274,7 @@ check-build: all $(UNIT) $(B)/tests/decode $(foreach t,$(FUZZ),$(B)/tests/replay
 FULL_ITEMS = $(NOMPI_ITEMS) "@60! $(B)/bench/scale" "scripts/check_api.py --build $(B)" scripts/check_layers.sh $(DAEMON_ITEMS) \
 	"@120! tests/lab/wanlab_test.py" "@1500! tests/mpi/matrix.py --build $(B)" $(APP_ITEMS)
 THREAD_ITEMS = $(UNIT) "@3600 tests/mpi/matrix.py --build $(B) --deadline 300 --only 2+2:openmpi+openmpi --only 2+2:openmpi+openmpi:thread"
-ADDRESS_ITEMS = $(NOMPI_ITEMS) $(patsubst %,"@400 %",$(filter-out %kill_test.py %ssh_test.sh %resume_test.py %ways_test.py %memory_test.py %security_test.py,$(DAEMON_TESTS))) \
+ADDRESS_ITEMS = $(NOMPI_ITEMS) $(patsubst %,"@800 %",$(filter-out %kill_test.py %ssh_test.sh %resume_test.py %ways_test.py %memory_test.py %security_test.py,$(DAEMON_TESTS))) \
 	"@1500 tests/mpi/matrix.py --build $(B) --only 2+1+2:openmpi+mpich+openmpi"
 CHECK_ITEMS = $(if $(SAN),$(if $(findstring thread,$(SAN)),$(THREAD_ITEMS),$(ADDRESS_ITEMS)),$(FULL_ITEMS))
 

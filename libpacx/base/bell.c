@@ -24,8 +24,6 @@
 
 #include "err.h"
 
-#define OWED 64 /* a site with more ranks on a node rings these; the others' naps end by themselves */
-
 struct bell {
 	_Alignas(64) _Atomic uint32_t rung;
 	_Atomic uint32_t asleep;
@@ -37,7 +35,7 @@ static struct bell *bells, *mine;
 static int nbells, *bell_of, nof; /* process -> bell, -1 = none */
 static uint64_t space;
 
-static _Thread_local int owed[OWED], nowed;
+static _Thread_local int owed[PX_BELL_OWED], nowed;
 
 static size_t bytes_of(int n)
 {
@@ -150,7 +148,7 @@ void px_bell_ring(int to)
 
 void px_bell_owe(int to)
 {
-	if (nowed < OWED && to >= 0 && to < nof && bell_of[to] >= 0 && &bells[bell_of[to]] != mine)
+	if (nowed < PX_BELL_OWED && to >= 0 && to < nof && bell_of[to] >= 0 && &bells[bell_of[to]] != mine)
 		owed[nowed++] = to;
 }
 

@@ -31,7 +31,9 @@ void px_bell_drop(void);
 
 /* px_bell_ring: something was sent to process `to`. */
 void px_bell_ring(int to);
-/* px_bell_owe: ring `to`, but when this thread waits next or px_bell_pay is called: a native call is about to send to it. */
+/* px_bell_owe: ring `to`, but when this thread waits next or px_bell_pay is called: a native call is about to send to it. At most PX_BELL_OWED;
+ * the naps of others end by themselves. */
+#define PX_BELL_OWED 64
 void px_bell_owe(int to);
 void px_bell_pay(void);
 

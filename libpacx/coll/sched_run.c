@@ -100,7 +100,7 @@ static bool beyond_vendor(const struct px_sched *s, const struct px_call *k)
 /* The members at this site nap, for other sites perhaps, and a native call will send to some of them. */
 static void bells_owe(const struct px_comm *c)
 {
-	for (int i = 0; !c->inter && i < c->nlocal; i++)
+	for (int i = 0; !c->inter && i < c->nlocal && i < PX_BELL_OWED; i++)
 		px_bell_owe(px_native_of(px_grank(c, px_member(c, c->self, i))));
 }
 
