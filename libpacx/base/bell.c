@@ -1,7 +1,8 @@
 /* bell.c: see bell.h.
  *
- * Why no ring is lost between a poll and the sleep behind it: the ringer adds to `rung`, then looks at `asleep`; the sleeper sets
- * `asleep`, then compares `rung` with what it was before the poll (the kernel does, for a futex). One of the two sees the other.
+ * Why no ring is lost between a poll and the sleep behind it: whether somebody sleeps (ASLEEP) and how often the bell was rung are one word.
+ * A ringer counts and wakes up in one step, and a sleeper lies down only if the count is still what it was before the poll; the kernel
+ * looks once more, for a futex. (In two words a ringer that was slow between the two took the next sleeper for awake.)
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -25,11 +26,13 @@
 #include "err.h"
 
 struct bell {
-	_Alignas(64) _Atomic uint32_t rung;
-	_Atomic uint32_t asleep;
-	_Atomic int pid; /* whom to send SIGURG; 0: a futex */
-	uint64_t space;  /* of that number: /proc/self/ns/pid */
+	_Alignas(64) _Atomic uint32_t word; /* how often rung * RING, + ASLEEP */
+	_Atomic int pid;                    /* whom to send SIGURG; 0: a futex */
+	uint64_t space;                     /* of that number: /proc/self/ns/pid */
 };
+
+#define ASLEEP 1u
+#define RING   2u
 
 static struct bell *bells, *mine;
 static int nbells, *bell_of, nof; /* process -> bell, -1 = none */
@@ -131,17 +134,20 @@ static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct t
 void px_bell_ring(int to)
 {
 	struct bell *b;
+	uint32_t w;
 	int pid;
 
 	if (to < 0 || to >= nof || bell_of[to] < 0)
 		return;
 	b = &bells[bell_of[to]];
-	atomic_fetch_add(&b->rung, 1);
-	if (!atomic_load(&b->asleep) || !atomic_exchange(&b->asleep, 0))
+	w = atomic_load(&b->word);
+	while (!atomic_compare_exchange_weak(&b->word, &w, (w + RING) & ~ASLEEP))
+		;
+	if (!(w & ASLEEP))
 		return;
 	pid = atomic_load(&b->pid);
 	if (pid <= 0)
-		futex(&b->rung, FUTEX_WAKE, INT_MAX, NULL);
+		futex(&b->word, FUTEX_WAKE, INT_MAX, NULL);
 	else if (b->space == space)
 		kill(pid, SIGURG);
 }
@@ -160,15 +166,15 @@ void px_bell_pay(void)
 
 uint32_t px_bell_heard(void)
 {
-	return mine ? atomic_load(&mine->rung) : 0;
+	return mine ? atomic_load(&mine->word) & ~ASLEEP : 0;
 }
 
 bool px_bell_listen(uint32_t heard)
 {
-	if (!mine)
-		return true;
-	atomic_store(&mine->asleep, 1);
-	return atomic_load(&mine->rung) == heard;
+	uint32_t w = heard; /* with ASLEEP: another thread sleeps already */
+
+	return !mine || atomic_compare_exchange_strong(&mine->word, &w, heard | ASLEEP) ||
+	       w == (heard | ASLEEP);
 }
 
 bool px_bell_sleep(uint32_t heard, uint64_t ns)
@@ -180,6 +186,6 @@ bool px_bell_sleep(uint32_t heard, uint64_t ns)
 		return false;
 	}
 	if (px_bell_listen(heard))
-		futex(&mine->rung, FUTEX_WAIT, heard, &t);
-	return atomic_load(&mine->rung) != heard;
+		futex(&mine->word, FUTEX_WAIT, heard | ASLEEP, &t);
+	return px_bell_heard() != heard;
 }

@@ -18,7 +18,7 @@ import time
 
 from ports import free_ports
 from relay_ends import get, gone, preamble, Relay, SECONDS, talk
-from sites import BUILD, cpu_seconds, run
+from sites import BUILD, cpu_seconds, next_descriptor, run
 
 
 def they_meet_in_either_order():
@@ -346,8 +346,7 @@ def door_without_descriptors_rests():
         a, b = r.dial(preamble(0)), r.dial(preamble(1))
         talk(a, b)
         _, hard = resource.prlimit(r.p.pid, resource.RLIMIT_NOFILE)
-        used = max(int(n) for n in os.listdir(f"/proc/{r.p.pid}/fd")) + 1
-        resource.prlimit(r.p.pid, resource.RLIMIT_NOFILE, (used, hard))
+        resource.prlimit(r.p.pid, resource.RLIMIT_NOFILE, (next_descriptor(r.p.pid), hard))
         held = [r.dial(preamble(0, stream=i)) for i in range(1, 20)]
         r.wait_for("cannot accept a connection: Too many open files; trying again")
         before, began = cpu_seconds(r.p.pid), time.monotonic()

@@ -199,6 +199,12 @@ def descendants(pid):
     return found
 
 
+def next_descriptor(pid):
+    """The lowest that is free: as RLIMIT_NOFILE of the process it lets nothing be opened, whatever gaps there are."""
+    used = {int(n) for n in os.listdir(f"/proc/{pid}/fd")}
+    return next(n for n in range(len(used) + 1) if n not in used)
+
+
 def cpu_seconds(pid):
     with open(f"/proc/{pid}/stat") as f:
         text = f.read()

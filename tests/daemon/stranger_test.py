@@ -11,7 +11,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import wire  # noqa: E402
-from sites import Job, cpu_seconds, flavors, run  # noqa: E402
+from sites import Job, cpu_seconds, flavors, next_descriptor, run  # noqa: E402
 
 
 def ours(j, hello, **how):
@@ -113,8 +113,7 @@ def door_without_descriptors_rests(f):
     def disturb(j):
         pid = j.daemons(0)[1]
         _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-        used = max(int(n) for n in os.listdir(f"/proc/{pid}/fd")) + 1
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, (used, hard))
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (next_descriptor(pid), hard))
         held = [wire.dial(j.ports[0]) for _ in range(30)]
         j.wait_text(0, "cannot accept a connection: Too many open files; trying again every 200 ms")
         before, began = cpu_seconds(pid), time.monotonic()
