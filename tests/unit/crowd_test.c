@@ -50,11 +50,17 @@ static bool lasts(const char *guest, const char *flood, int n)
 	return in;
 }
 
+/* Two addresses fall into one of PXD_CROWD_BUCKETS once in so many keys: in two runs, each with a key of its own, hardly ever. */
+static bool lasts_elsewhere(const char *own, const char *flood)
+{
+	return lasts(own, flood, 200000) || lasts(own, flood, 200000);
+}
+
 TEST(flood_from_elsewhere_drives_nobody_out)
 {
-	CHECK(lasts("192.0.2.1", "192.0.2.2", 200000));
-	CHECK(lasts("2001:db8:0:1::5", "2001:db8:0:2::5", 200000));
-	CHECK(lasts("192.0.2.1", "::1", 200000));
+	CHECK(lasts_elsewhere("192.0.2.1", "192.0.2.2"));
+	CHECK(lasts_elsewhere("2001:db8:0:1::5", "2001:db8:0:2::5"));
+	CHECK(lasts_elsewhere("192.0.2.1", "::1"));
 }
 
 /* Of those who share the flood's address a part (1 - 1/e) is driven out by as many newcomers as there are places. */
