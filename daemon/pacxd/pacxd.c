@@ -284,8 +284,7 @@ static void nap(struct pxd *d, struct px_wait *w, uint64_t ns)
 	if (px_bell_listen(w->heard) && ppoll(&p, 1, &t, &awake) < 0 && errno != EINTR)
 		pxd_fail(&d->node, PXD_EXIT_INTERNAL, "cannot wait for events: %s", strerror(errno));
 	d->naps++;
-	d->rung += px_bell_heard() != w->heard;
-	px_wait_woken(w, px_bell_heard() != w->heard);
+	d->rung += px_wait_woken(w);
 }
 
 /* The loop waits by itself: MPICH's polls from within it need not yield, too. */

@@ -424,7 +424,6 @@ static void in_status(struct pxd *d, struct px_buf *b)
 static void in_report(struct pxd *d)
 {
 	struct in *in = d->state;
-	const char *self = pxd_site_name(&d->node, d->node.self);
 	struct px_buf b = { 0 };
 
 	pxd_stats_add(&b, "{\"links_in\":[");
@@ -433,10 +432,8 @@ static void in_report(struct pxd *d)
 		struct pxd_path_view v;
 
 		pxd_in_path_view(in->path[i], &v);
-		pxd_stats_add(&b, "%s{\"from\":", i ? "," : "");
-		pxd_stats_quote(&b, pxd_site_name(&d->node, in->path[i]->site));
-		pxd_stats_add(&b, ",\"to\":");
-		pxd_stats_quote(&b, self);
+		pxd_stats_add(&b, "%s", i ? "," : "");
+		pxd_stats_ends(&b, &d->node, in->path[i]->site, d->node.self);
 		pxd_stats_add(&b,
 			",\"messages\":%llu,\"payload_bytes\":%llu,\"wire_bytes\":%llu,\"frames\":%llu,"
 			"\"segment_peak_bytes\":%llu,\"envelope_peak_bytes\":%llu,\"dropped\":%llu,"
@@ -459,7 +456,7 @@ static bool in_quiet(struct pxd *d)
 {
 	const struct in *in = d->state;
 
-	return d->world.state == PXD_WORLD_DONE && !pxd_sends_pending(&in->sends);
+	return !pxd_sends_pending(&in->sends);
 }
 
 const struct pxd_role pxd_role_in = { in_open, in_poll, in_done, in_quiet, in_close, in_report, in_farewell,

@@ -38,7 +38,7 @@ struct out {
 	struct px_hello *hellos; /* [nsites] */
 	int missing;             /* sites not linked yet */
 	uv_timer_t status, deadline;
-	bool running, leaving;
+	bool leaving;
 	MPI_Request
 		left; /* of `left_frame`, which tells the in-daemon that nobody needs to reach us any more */
 	bool left_said;
@@ -255,8 +255,8 @@ static void abort_poll(struct out *o)
 
 static bool leave_poll(struct out *o)
 {
-	if (o->leaving || !o->running || o->nfin < o->d->map.nranks || !pxd_out_flow_empty(&o->flow) ||
-		o->aborted)
+	if (o->leaving || o->d->world.state != PXD_WORLD_DONE || o->nfin < o->d->map.nranks ||
+		!pxd_out_flow_empty(&o->flow) || o->aborted)
 		return false;
 	o->leaving = true;
 	for (int i = 0; i < o->d->node.hosts->nsites; i++)
@@ -269,8 +269,6 @@ static bool out_poll(struct pxd *d)
 	struct out *o = d->state;
 	bool some = pxd_world_poll(d);
 
-	if (d->world.state == PXD_WORLD_DONE)
-		o->running = true;
 	some |= ring_poll(o);
 	if (some)
 		paths_flush(o); /* short messages do not wait for long ones */
@@ -554,7 +552,6 @@ static void out_status(struct pxd *d, struct px_buf *b)
 static void out_report(struct pxd *d)
 {
 	struct out *o = d->state;
-	const char *self = pxd_site_name(&d->node, d->node.self);
 	struct px_buf b = { 0 };
 	bool first = true;
 
@@ -566,10 +563,8 @@ static void out_report(struct pxd *d)
 		if (i == d->node.self)
 			continue;
 		pxd_path_view(p, &v);
-		pxd_stats_add(&b, "%s{\"from\":", first ? "" : ",");
-		pxd_stats_quote(&b, self);
-		pxd_stats_add(&b, ",\"to\":");
-		pxd_stats_quote(&b, pxd_site_name(&d->node, i));
+		pxd_stats_add(&b, "%s", first ? "" : ",");
+		pxd_stats_ends(&b, &d->node, d->node.self, i);
 		pxd_stats_add(&b,
 			",\"messages\":%llu,\"payload_bytes\":%llu,\"wire_bytes\":%llu,\"frames\":%llu,"
 			"\"writes\":%llu,\"streams\":%d,\"reconnects\":%u,\"retained_peak_bytes\":%zu",
@@ -598,8 +593,7 @@ static bool out_quiet(struct pxd *d)
 {
 	const struct out *o = d->state;
 
-	return o->running && !o->leaving && !o->aborted && px_list_empty(&o->flow.busy) &&
-	       pxd_notes_empty(&o->flow.notes);
+	return !o->leaving && !o->aborted && px_list_empty(&o->flow.busy) && pxd_notes_empty(&o->flow.notes);
 }
 
 const struct pxd_role pxd_role_out = { out_open, out_poll, out_done, out_quiet, out_close, out_report,

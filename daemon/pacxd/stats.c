@@ -71,15 +71,20 @@ void pxd_stats_codecs(struct px_buf *b, const struct pxd_counters *c)
 	pxd_stats_add(b, "}");
 }
 
+void pxd_stats_ends(struct px_buf *b, const struct pxd_node *d, int from, int to)
+{
+	pxd_stats_add(b, "{\"from\":");
+	pxd_stats_quote(b, pxd_site_name(d, from));
+	pxd_stats_add(b, ",\"to\":");
+	pxd_stats_quote(b, pxd_site_name(d, to));
+}
+
 void pxd_stats_link(struct px_buf *b, const struct pxd_node *d, int from, int to,
 	const struct pxd_path_view *v, const struct pxd_counters *c, double rate)
 {
 	uint64_t now = px_now_ns();
 
-	pxd_stats_add(b, "{\"from\":");
-	pxd_stats_quote(b, pxd_site_name(d, from));
-	pxd_stats_add(b, ",\"to\":");
-	pxd_stats_quote(b, pxd_site_name(d, to));
+	pxd_stats_ends(b, d, from, to);
 	pxd_stats_add(b,
 		",\"state\":\"%s\",\"since_s\":%.1f,\"last_byte_s\":%.1f,\"streams\":%d,\"rtt_us\":%u,"
 		"\"messages\":%llu,"

@@ -17,6 +17,8 @@ struct pxd_counters;
 int pxd_stats_add(struct px_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* pxd_stats_quote: append s as a JSON string. */
 int pxd_stats_quote(struct px_buf *b, const char *s);
+/* pxd_stats_ends: {"from":...,"to":...: how a link begins. */
+void pxd_stats_ends(struct px_buf *b, const struct pxd_node *d, int from, int to);
 /* pxd_stats_codecs: ,"codec":{...} of the codecs that were used. pxd_stats_link: a link as pacxctl shows it. */
 void pxd_stats_codecs(struct px_buf *b, const struct pxd_counters *c);
 void pxd_stats_link(struct px_buf *b, const struct pxd_node *d, int from, int to,

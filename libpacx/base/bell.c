@@ -177,15 +177,12 @@ bool px_bell_listen(uint32_t heard)
 	       w == (heard | ASLEEP);
 }
 
-bool px_bell_sleep(uint32_t heard, uint64_t ns)
+void px_bell_sleep(uint32_t heard, uint64_t ns)
 {
 	struct timespec t = { .tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u) };
 
-	if (!mine) {
+	if (!mine)
 		nanosleep(&t, NULL); /* a signal may shorten it: the caller polls again anyway */
-		return false;
-	}
-	if (px_bell_listen(heard))
+	else if (px_bell_listen(heard))
 		futex(&mine->word, FUTEX_WAIT, heard | ASLEEP, &t);
-	return px_bell_heard() != heard;
 }

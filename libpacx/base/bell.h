@@ -39,8 +39,8 @@ void px_bell_pay(void);
 
 /* px_bell_heard: another number each time that ours has been rung. Read before the poll that finds nothing, and given to who sleeps behind it. */
 uint32_t px_bell_heard(void);
-/* px_bell_sleep: nanosleep for ns, but until ours has been rung since `heard`. true: it has. */
-bool px_bell_sleep(uint32_t heard, uint64_t ns);
+/* px_bell_sleep: nanosleep for ns, but until ours has been rung since `heard`. */
+void px_bell_sleep(uint32_t heard, uint64_t ns);
 /* px_bell_listen: from now on SIGURG comes when ours is rung. false: it has been rung since `heard`, do not sleep. */
 bool px_bell_listen(uint32_t heard);
 

@@ -210,15 +210,18 @@ uint64_t px_wait_next(struct px_wait *w)
 	return next;
 }
 
-void px_wait_woken(struct px_wait *w, bool rung)
+bool px_wait_woken(struct px_wait *w)
 {
+	uint32_t heard = px_bell_heard();
+	bool rung = heard != w->heard;
 	uint64_t left = w->policy->yield_ns < RUNG_YIELDS ? w->policy->yield_ns : RUNG_YIELDS;
 
-	w->heard = px_bell_heard();
-	if (!rung)
-		return;
-	w->since = px_now_ns() - (w->policy->yield_ns - left);
-	w->nap = 1;
+	w->heard = heard;
+	if (rung) {
+		w->since = px_now_ns() - (w->policy->yield_ns - left);
+		w->nap = 1;
+	}
+	return rung;
 }
 
 void px_wait_idle(struct px_wait *w)
@@ -230,7 +233,8 @@ void px_wait_idle(struct px_wait *w)
 		return;
 	slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
 	prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
-	px_wait_woken(w, px_bell_sleep(w->heard, ns));
+	px_bell_sleep(w->heard, ns);
+	px_wait_woken(w);
 	if (slack > 0) /* the program's own sleeps stay as they were */
 		prctl(PR_SET_TIMERSLACK, (unsigned long)slack, 0, 0, 0);
 }

@@ -47,8 +47,8 @@ void px_wait_reset(struct px_wait *w);
  * spun or yielded), > 0 = nanoseconds to nap. For event loops that nap inside epoll: only if px_bell_listen(w->heard) says so, and
  * px_wait_woken behind it. */
 uint64_t px_wait_next(struct px_wait *w);
-/* px_wait_woken: the nap is over; rung: by px_bell_heard, not by itself. */
-void px_wait_woken(struct px_wait *w, bool rung);
+/* px_wait_woken: the nap is over. true: w was rung. */
+bool px_wait_woken(struct px_wait *w);
 void px_wait_idle(struct px_wait *w);
 
 uint64_t px_cpu_ns(void); /* of this thread: CLOCK_THREAD_CPUTIME_ID */

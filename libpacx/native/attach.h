@@ -20,6 +20,7 @@
  *                                     message that is here already (a tag >= PX_TAG_PROMISED): one native message, sent with Issend
  *   daemon -> ranks      world map    PMPI_Ibcast of its length (int), then of its bytes, root = out-daemon of gateway 0
  *
+ * Who sends any of these rings the receiver (bell.h): daemons with nothing of their own under way nap until then.
  * A rank that has finished sends FIN to every daemon, and each answers with FIN as its last frame.
  * An ABORT frame goes up like a message; the out-daemon spreads it to all sites and then
  * ends the native job.

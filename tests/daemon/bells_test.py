@@ -4,11 +4,8 @@ without bells (PACX_BELLS=0) everything else is the same."""
 import glob
 import json
 import os
-import shutil
-import signal
 import subprocess
 import tempfile
-import time
 
 import sites
 from sites import BUILD
@@ -62,16 +59,6 @@ def left_behind():
     return [f for f in glob.glob("/dev/shm/pacx-*") if not os.path.exists("/proc/" + f.split("-")[1])]
 
 
-def until(what, seconds=60):
-    end = time.monotonic() + seconds
-    while True:
-        got = what()
-        if got:
-            return got
-        assert time.monotonic() < end, "it did not come to that"
-        time.sleep(0.05)
-
-
 def start(end, **more):
     env = {k: v for k, v in os.environ.items() if not k.startswith("PACX_")}
     env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", **more)
@@ -87,11 +74,8 @@ def finish(job, end):
 
 
 def stop(job):
-    for pid in [*sites.descendants(job.pid), job.pid] if job.poll() is None else []:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+    if job.poll() is None:
+        sites.kill_all(job)
     job.communicate()
 
 
@@ -99,8 +83,8 @@ def daemons_that_nap_are_rung():
     end = f"{TMP}/end-rung"
     job = start(end)
     try:
-        until(lambda: len(d := daemons(job)) == 4 and all(x["naps"] > 0 for x in d) and
-              all(x["rung"] > 0 for x in d if x["role"] == "out"))
+        sites.until(lambda: len(d := daemons(job)) == 4 and all(x["naps"] > 0 for x in d) and
+                    all(x["rung"] > 0 for x in d if x["role"] == "out"), 60)
         mapped = {pid: pages(pid) for pid in sites.descendants(job.pid) if sites.comm(pid).startswith(("prog", "pacxd-"))}
         assert len(mapped) == 7, mapped
         assert all(len(m) == 1 and next(iter(m)).endswith("(deleted)") for m in mapped.values()), mapped
@@ -115,7 +99,7 @@ def without_bells_nobody_is_rung():
     end = f"{TMP}/end-none"
     job = start(end, PACX_BELLS="0")
     try:
-        found = until(lambda: (d := daemons(job)) and len(d) == 4 and all(x["naps"] > 5 for x in d) and d)
+        found = sites.until(lambda: (d := daemons(job)) and len(d) == 4 and all(x["naps"] > 5 for x in d) and d, 60)
         assert all(x["rung"] == 0 for x in found), found
         assert not any(pages(pid) for pid in sites.descendants(job.pid))
         finish(job, end)
@@ -126,7 +110,7 @@ def without_bells_nobody_is_rung():
 def a_job_that_is_killed_leaves_no_name():
     job = start(f"{TMP}/end-never")
     try:
-        until(lambda: len(daemons(job)) == 4)
+        sites.until(lambda: len(daemons(job)) == 4, 60)
     finally:
         stop(job)
     assert left_behind() == [], left_behind()
@@ -135,10 +119,4 @@ def a_job_that_is_killed_leaves_no_name():
 TESTS = [daemons_that_nap_are_rung, without_bells_nobody_is_rung, a_job_that_is_killed_leaves_no_name]
 
 if __name__ == "__main__":
-    if not FLAVORS:
-        raise SystemExit(77)
-    try:
-        sites.programs(TMP, PROGRAM)
-        sites.run([(t.__name__, t) for t in TESTS])
-    finally:
-        shutil.rmtree(TMP, ignore_errors=True)
+    sites.main(TMP, PROGRAM, TESTS)

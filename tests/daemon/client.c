@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "attach.h"
+#include "bell.h"
 #include "err.h"
 #include "frame.h"
 #include "vendor.h"
@@ -127,6 +128,7 @@ static void envelope(const struct px_frame *f, const void *body, int to, int tag
 	if (f->body)
 		memcpy(env + PX_FRAME_SIZE, body, f->body);
 	px_n.Send(env, PX_FRAME_SIZE + (int)f->body, MPI_BYTE, to, tag, map.relay);
+	px_bell_ring(to);
 }
 
 static void send_start(struct xfer *x, int dst, uint8_t *buf, uint64_t total)
@@ -155,6 +157,7 @@ static void send_start(struct xfer *x, int dst, uint8_t *buf, uint64_t total)
 		uint64_t at = (uint64_t)i * f.seg, len = total - at < f.seg ? total - at : f.seg;
 
 		px_n.Issend(buf + at, (int)len, MPI_BYTE, map.out[0], tag, map.relay, &x->req[i]);
+		px_bell_ring(map.out[0]);
 	}
 }
 

@@ -2,7 +2,6 @@
 """one_job_test.py: a job is well only if it was one job. Programs that PACX does not reach, that never call MPI_Init, ranks that
 leave by ways that no launcher notices, sites that end before the others: named within seconds, with an exit status that is not 0."""
 import os
-import shutil
 import subprocess
 import tempfile
 import time
@@ -240,10 +239,4 @@ TESTS = [good_jobs_are_good, programs_past_the_preload_are_named_by_the_daemons,
          ranks_whose_death_the_launcher_is_told_to_ignore_are_named, children_and_the_time_after_mpi_finalize_are_free]
 
 if __name__ == "__main__":
-    if not FLAVORS:
-        raise SystemExit(77)
-    try:
-        sites.programs(TMP, PROGRAM)
-        sites.run([(t.__name__, t) for t in TESTS])
-    finally:
-        shutil.rmtree(TMP, ignore_errors=True)
+    sites.main(TMP, PROGRAM, TESTS)

@@ -5,7 +5,6 @@ import contextlib
 import os
 import re
 import shutil
-import signal
 import stat
 import subprocess
 import tempfile
@@ -120,10 +119,7 @@ def running(*options, lines, stdin=subprocess.DEVNULL, **env):
         write("go", "")
         assert p.wait(60) == 0, f"exit status {p.returncode}\n{text()}"
     finally:
-        below = sites.descendants(p.pid)
-        for pid in [p.pid, *below]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        sites.kill_all(p)
         p.wait()
         out.close()
 

@@ -4,7 +4,6 @@ fg goes on with it, also when it was stopped for longer than a link may be broke
 import os
 import re
 import select
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -78,11 +77,7 @@ class Job:
         return self
 
     def __exit__(self, *_):
-        for pid in [*self.below(), self.p.pid]:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        sites.kill_all(self.p)
         self.p.communicate()
 
 
@@ -92,13 +87,6 @@ def state(pid):
             return f.read().rsplit(")", 1)[1].split()[0]
     except OSError:
         return ""
-
-
-def wait_for(what, seconds=20):
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end, "it did not come to that"
-        time.sleep(0.02)
 
 
 def user_signals_reach_the_ranks_through_pacxrun():
@@ -128,13 +116,13 @@ def stopped_and_continued_job_ends_well():
     with Job(signal.SIGUSR1, "--link", "reconnect: 2s") as job:
         job.until(r"^up \d", 4)
         job.p.send_signal(signal.SIGTSTP)
-        wait_for(lambda: state(job.p.pid) == "T")
+        sites.until(lambda: state(job.p.pid) == "T")
         ranks = [p for p in job.below() if sites.comm(p).startswith(("pacxd", "prog", "mpirun", "hydra"))]
         assert len(ranks) >= 8
-        wait_for(lambda: all(state(p) == "T" for p in ranks))
+        sites.until(lambda: all(state(p) == "T" for p in ranks))
         time.sleep(4)  # how long the job stands still is what is tested
         os.killpg(job.p.pid, signal.SIGCONT)
-        wait_for(lambda: all(state(p) not in ("T", "") for p in [job.p.pid, *ranks]))
+        sites.until(lambda: all(state(p) not in ("T", "") for p in [job.p.pid, *ranks]))
         job.p.send_signal(signal.SIGUSR1)
         job.until(rf"^rank \d got {int(signal.SIGUSR1)}$", 4)
         out, err = job.p.communicate(timeout=60)
@@ -146,20 +134,14 @@ def stopped_job_can_be_ended():
         job.until(r"^up \d", 4)
         below = job.below()
         job.p.send_signal(signal.SIGTSTP)
-        wait_for(lambda: state(job.p.pid) == "T")
+        sites.until(lambda: state(job.p.pid) == "T")
         job.p.kill()
         job.p.wait(20)
-        wait_for(lambda: all(state(p) in ("", "Z") for p in below))
+        sites.until(lambda: all(state(p) in ("", "Z") for p in below))
 
 
 TESTS = [user_signals_reach_the_ranks_through_pacxrun, user_signals_to_everybody_hurt_nobody, stopped_and_continued_job_ends_well,
          stopped_job_can_be_ended]
 
 if __name__ == "__main__":
-    if not FLAVORS:
-        raise SystemExit(77)
-    try:
-        sites.programs(TMP, PROGRAM)
-        sites.run([(t.__name__, t) for t in TESTS])
-    finally:
-        shutil.rmtree(TMP, ignore_errors=True)
+    sites.main(TMP, PROGRAM, TESTS)

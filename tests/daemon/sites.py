@@ -199,6 +199,24 @@ def descendants(pid):
     return found
 
 
+def kill_all(p):
+    """The process p and all below it."""
+    for pid in [*descendants(p.pid), p.pid]:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def until(what, seconds=20):
+    """Wait for what() to be true; its value."""
+    end = time.monotonic() + seconds
+    while not (got := what()):
+        assert time.monotonic() < end, "it did not come to that"
+        time.sleep(0.02)
+    return got
+
+
 def next_descriptor(pid):
     """The lowest that is free: as RLIMIT_NOFILE of the process it lets nothing be opened, whatever gaps there are."""
     used = {int(n) for n in os.listdir(f"/proc/{pid}/fd")}
@@ -230,3 +248,14 @@ def run(tests):
             failed += 1
             print(f"not ok {name}: {str(e).splitlines()[0] if str(e) else 'assertion'}\n{e}", flush=True)
     sys.exit(1 if failed else 0)
+
+
+def main(folder, source, tests):
+    """Run the functions `tests`, which share an MPI program (programs); the folder goes in the end. 77: no MPI is here."""
+    try:
+        if not flavors():
+            sys.exit(77)
+        programs(folder, source)
+        run([(t.__name__, t) for t in tests])
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

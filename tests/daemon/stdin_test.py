@@ -2,7 +2,6 @@
 """stdin_test.py: rank 0 reads megabytes of standard input late, on every MPI and layout, and the others nothing; jobs leave no sockets in the run directory,
 and what a killed one left goes when the next one starts."""
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -154,10 +153,4 @@ TESTS = [megabytes_arrive_late, megabytes_arrive_late_behind_a_command_of_the_us
          no_standard_input_is_fine, sockets_go_with_the_job]
 
 if __name__ == "__main__":
-    if not FLAVORS:
-        raise SystemExit(77)
-    try:
-        sites.programs(TMP, PROGRAM)
-        sites.run([(t.__name__, t) for t in TESTS])
-    finally:
-        shutil.rmtree(TMP, ignore_errors=True)
+    sites.main(TMP, PROGRAM, TESTS)
