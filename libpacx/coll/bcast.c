@@ -16,12 +16,19 @@
 #include "model.h"
 #include "native.h"
 #include "raise.h"
+#include "vendor.h"
 
 int px_coll_root(struct px_comm *c, int root)
 {
 	return root >= 0 && root < c->size
 		       ? MPI_SUCCESS
 		       : px_raise(c, MPI_ERR_ROOT, "root %d, the communicator has %d", root, c->size);
+}
+
+void px_coll_strict(struct px_sched *s, int step)
+{
+	if (!PX_OVER_OPENMPI)
+		px_sched_exact(s, step);
 }
 
 int px_coll_head(const struct px_comm *c, int part, int root)
@@ -44,12 +51,13 @@ static void by_leaders(struct px_sched *s, void *buf, MPI_Count count, MPI_Datat
 	if (!g)
 		return;
 	if (c->rank == head && c->self != home) {
-		px_sched_recv(s, buf, count, t, px_coll_head(c, px_group_up(g, c->self, home), root));
+		px_coll_strict(s, px_sched_recv(s, buf, count, t,
+					  px_coll_head(c, px_group_up(g, c->self, home), root)));
 		px_sched_round(s);
 	}
 	for (int p = 0; p < c->nparts && c->rank == head; p++)
 		if (px_group_up(g, p, home) == c->self)
-			px_sched_send(s, buf, count, t, px_leader(c, p));
+			px_coll_strict(s, px_sched_send(s, buf, count, t, px_leader(c, p)));
 	px_sched_native(s, &(struct px_call){ .kind = PX_CALL_BCAST,
 				   .r = buf,
 				   .count = count,

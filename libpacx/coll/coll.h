@@ -66,6 +66,10 @@ int px_copy(const void *from, void *to, MPI_Count count, MPI_Datatype t);
 /* px_coll_root: raise MPI_ERR_ROOT unless 0 <= root < size. */
 int px_coll_root(struct px_comm *c, int root);
 
+/* px_coll_strict: px_sched_exact where the vendor, too, takes a broadcast of fewer bytes than a rank expects for an error: MPICH does, and to
+ * Open MPI it is none, which programs rely on. */
+void px_coll_strict(struct px_sched *s, int step);
+
 /* px_coll_head: comm rank of a part's head in an operation rooted at comm rank root: the root itself in its own part, else the leader. */
 int px_coll_head(const struct px_comm *c, int part, int root);
 

@@ -24,12 +24,12 @@ static void spread(struct px_sched *s, void *buf, MPI_Count count, MPI_Datatype 
 	while (low < n && !(d & low))
 		low *= 2;
 	if (d > 0) {
-		px_sched_recv(s, buf, count, t, rank_at(s, root + d - low));
+		px_coll_strict(s, px_sched_recv(s, buf, count, t, rank_at(s, root + d - low)));
 		px_sched_round(s);
 	}
 	for (low /= 2; low > 0; low /= 2)
 		if (d + low < n)
-			px_sched_send(s, buf, count, t, rank_at(s, root + d + low));
+			px_coll_strict(s, px_sched_send(s, buf, count, t, rank_at(s, root + d + low)));
 	px_sched_round(s);
 }
 

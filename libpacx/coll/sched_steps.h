@@ -20,7 +20,7 @@ struct px_step {
 	int nth;         /* NATIVE: how many there are before it */
 	uint32_t behind; /* NATIVE: duplications called before it on the communicator */
 	bool started, done;
-	bool exact;             /* RECV: fewer bytes are an error, too */
+	bool exact;             /* RECV: fewer bytes are an error, too. SEND: of a schedule that has failed, it is so many */
 	uint16_t depth;         /* wide-area messages in sequence up to here */
 	struct px_req req;      /* SEND, RECV */
 	struct px_call call;    /* NATIVE */

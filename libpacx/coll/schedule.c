@@ -215,11 +215,14 @@ int px_sched_recv(struct px_sched *s, void *buf, MPI_Count count, MPI_Datatype t
 
 int px_sched_recv_all(struct px_sched *s, void *buf, MPI_Count bytes, int src)
 {
-	struct px_step *st = message(s, PX_STEP_RECV, buf, bytes, MPI_BYTE, src);
+	return px_sched_exact(s, px_sched_recv(s, buf, bytes, MPI_BYTE, src));
+}
 
-	if (st)
-		st->exact = true;
-	return number(s, st);
+int px_sched_exact(struct px_sched *s, int step)
+{
+	if (step >= 0)
+		s->step[step].exact = true;
+	return step;
 }
 
 int px_sched_native(struct px_sched *s, const struct px_call *call)

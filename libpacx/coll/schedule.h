@@ -105,7 +105,9 @@ void px_sched_when(struct px_sched *s, int a);
 int px_sched_join(struct px_sched *s, int a, int b);
 int px_sched_send(struct px_sched *s, const void *buf, MPI_Count count, MPI_Datatype t, int dst);
 int px_sched_recv(struct px_sched *s, void *buf, MPI_Count count, MPI_Datatype t, int src);
-/* px_sched_recv_all: where fewer bytes than expected are as wrong as more. */
+/* px_sched_exact: fewer bytes than the receive `step` expects are as wrong as more; or it is a send of a broadcast to such a receive, which
+ * is to fail, too, when this schedule has. Returns the step. px_sched_recv_all: such a receive. */
+int px_sched_exact(struct px_sched *s, int step);
 int px_sched_recv_all(struct px_sched *s, void *buf, MPI_Count bytes, int src);
 /* px_sched_packed: the messages added from now on hold packed elements of t, though they are sent and received as bytes: between unlike
  * machines they are converted. MPI_DATATYPE_NULL: they are what their datatype says. */

@@ -196,8 +196,9 @@ def fixed_source_port():
 
 
 def more_streams_than_the_soft_limit_of_files():
+    """A daemon has 103 files here; the launcher of Open MPI 6 needs 80 itself, in a world of one rank."""
     have = flavors()
-    p = subprocess.run(["/bin/sh", "-c", 'ulimit -Sn 60; exec "$@"', "sh", f"{BUILD}/bin/pacxrun", "-n", "1+1", "--mpi", f"{have[0]}+{have[-1]}",
+    p = subprocess.run(["/bin/sh", "-c", 'ulimit -Sn 90; exec "$@"', "sh", f"{BUILD}/bin/pacxrun", "-n", "1+1", "--mpi", f"{have[0]}+{have[-1]}",
                         "--link", "streams: 64", "--", f"{BUILD}/{{mpi}}/tests/storm"], env=ENV, stdin=subprocess.DEVNULL,
                        capture_output=True, text=True, timeout=90)
     assert p.returncode == 0 and " 0 failed" in p.stdout and "Too many open files" not in p.stderr, p.stdout + p.stderr

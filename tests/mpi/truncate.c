@@ -1,7 +1,8 @@
 /*
  * truncate - too long messages under MPI_ERRORS_RETURN: class MPI_ERR_TRUNCATE, short and long, blocking and not, by
  * name and by wildcard, MPI_ERR_IN_STATUS from Waitall; (for short ones) memory behind the buffer stays, and the messages that follow
- * arrive as if nothing had happened.  No rank sends to itself here: a vendor may keep quiet about that.
+ * arrive as if nothing had happened.  No rank sends to itself here: a vendor may keep quiet about that. Where all are MPICH, which
+ * checks that natively: a broadcast of fewer or more bytes than a rank expects is an error at it.
  */
 #include "check.h"
 
@@ -67,6 +68,38 @@ static void one(int n, int m, int how, int src)
 	chk_barrier(MPI_COMM_WORLD);
 }
 
+/* The root broadcasts n ints, the others expect m. */
+static void broadcast(int n, int m, int nonblocking)
+{
+	int buf[600] = { 0 }, count = chk_rank == 0 ? n : m, rc;
+	MPI_Request q;
+
+	if (nonblocking) {
+		MPI_Ibcast(buf, count, MPI_INT, 0, MPI_COMM_WORLD, &q);
+		rc = MPI_Wait(&q, MPI_STATUS_IGNORE);
+	} else {
+		rc = MPI_Bcast(buf, count, MPI_INT, 0, MPI_COMM_WORLD);
+	}
+	CHECK((rc == MPI_SUCCESS) == (chk_rank == 0 || n == m));
+	chk_barrier(MPI_COMM_WORLD);
+}
+
+static void broadcasts(void)
+{
+	static const int n[][2] = { { 1, 10 }, { 10, 1 }, { 3, 3 }, { 500, 499 }, { 499, 500 },
+		{ 600, 600 } };
+#ifdef MPICH_VERSION
+	int mine = 1, all;
+#else
+	int mine = 0, all;
+#endif
+
+	MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+	for (int i = 0; i < 6 && all; i++)
+		for (int k = 0; k < 2; k++)
+			broadcast(n[i][0], n[i][1], k);
+}
+
 int main(int argc, char **argv)
 {
 	static const int n[][2] = { { 2, 1 }, { 3, 0 }, { 1000, 999 }, { 70000, 3 }, { 70000, 69999 },
@@ -89,6 +122,7 @@ int main(int argc, char **argv)
 	CHECK_EQ(MPI_Ssend(out, 4, MPI_INT, right, 3, MPI_COMM_WORLD), MPI_SUCCESS);
 	rc = MPI_Wait(&q, &st);
 	CHECK_EQ(chk_class(rc), MPI_ERR_TRUNCATE);
+	broadcasts();
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 	return chk_end();
 }
