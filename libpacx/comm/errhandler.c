@@ -2,9 +2,11 @@
  *
  * A handler gets no argument of its own, so each of the user's functions is put behind one of SLOTS wrappers. A
  * program with more than SLOTS different handlers gets the native handle in the rest of them, which every MPI function takes.
+ * MPICH's C++ bindings tell the library that a handler is of C++, and how such are called: that is put behind a function of ours, too.
  */
 #include "bind.h"
 #include "comm_find.h"
+#include "raise.h"
 #include "vendor.h"
 
 #define SLOTS 32
@@ -45,6 +47,52 @@ int px_Comm_create_errhandler(MPI_Comm_errhandler_function *fn, MPI_Errhandler *
 	user[slot] = fn;
 	return px_n.Comm_create_errhandler(wrapper[slot], errhandler);
 }
+
+#ifdef MPICH_VERSION
+/* As the C++ bindings have it: what calls a handler of C++ with a handle of C; kind 0: a communicator's. */
+typedef void cxx_call(int kind, int *handle, int *code, void (*fn)(void));
+
+static cxx_call *cxx;
+
+/* What the vendor calls instead. After an error of a native call, the vendor gives MPI_SUCCESS to the bindings, which call the
+ * handler themselves otherwise; after one of ours they do, and it has been called. */
+static void call_cxx(int kind, int *handle, int *code, void (*fn)(void))
+{
+	static _Thread_local struct {
+		MPI_Comm comm;
+		int code; /* or 0 */
+	} told;
+	int h = *handle;
+
+	if (kind == 0) {
+		if (h == px_world_native)
+			h = MPI_COMM_WORLD;
+		for (int i = 0; i < SLOTS; i++)
+			if (fn == (void (*)(void))wrapper[i])
+				fn = (void (*)(void))user[i];
+		if (!px_raising && told.code == *code && told.comm == h) {
+			told.code = 0;
+			return;
+		}
+		told.code = px_raising ? *code : 0;
+		told.comm = h;
+	}
+	cxx(kind, &h, code, fn);
+}
+
+void MPII_Errhandler_set_cxx(MPI_Errhandler errhandler, cxx_call *how);
+
+/* Called by the C++ bindings right behind the creation of an error handler of any kind. */
+void MPII_Errhandler_set_cxx(MPI_Errhandler errhandler, cxx_call *how)
+{
+	void (*vendors)(MPI_Errhandler, cxx_call *) =
+		(void (*)(MPI_Errhandler, cxx_call *))px_vendor_symbol("MPII_Errhandler_set_cxx");
+
+	cxx = how;
+	if (vendors)
+		vendors(errhandler, call_cxx);
+}
+#endif
 
 #ifdef PX_HAVE_Errhandler_create /* not in the standard ABI */
 int px_Errhandler_create(MPI_Comm_errhandler_function *fn, MPI_Errhandler *errhandler)

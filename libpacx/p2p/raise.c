@@ -60,13 +60,17 @@ static void end_job(int code, const char *text)
 	px_channel_abort(class, why); /* the out-daemon prints it */
 }
 
+_Thread_local bool px_raising;
+
 static int raise_on(MPI_Comm comm, int code, const char *text)
 {
 	int rc;
 
 	if (fatal_on(comm))
 		end_job(code, text);
+	px_raising = true;
 	px_blocking(rc, px_n.Comm_call_errhandler(comm, code));
+	px_raising = false;
 	(void)rc;
 	return code;
 }

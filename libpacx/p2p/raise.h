@@ -34,6 +34,9 @@ int px_raise_as(struct px_comm *c, int code, const char *text);
  * handlers are not a communicator's. The handler is as a get_errhandler has given it, and is released here. */
 void px_raise_fatal(MPI_Errhandler handler, int code);
 
+/* px_raising: this thread calls an error handler for an error of ours; errhandler.c asks. */
+extern _Thread_local bool px_raising;
+
 /* px_unsupported: raise "MPI_X: not supported on a communicator that spans sites: why". */
 int px_unsupported(struct px_comm *c, const char *name, const char *why);
 

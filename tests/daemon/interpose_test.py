@@ -79,7 +79,7 @@ def cxx_programs_with_the_bindings():
             raise sites.Skipped(f"this version of {m} has no C++ bindings")
     shared("cxx", "ring.cc", "libring.so")
     prog = linked("cxx", "cxx_bindings.cc", "ring")
-    said(run(prog), *[f"cxx rank {r} of 4 clean 1 all 6 half {2 if r % 2 == 0 else 4}" for r in range(4)])
+    said(run(prog), *[f"cxx rank {r} of 4 clean 1 all 6 half {2 if r % 2 == 0 else 4} callbacks 1" for r in range(4)])
 
 
 def boost_mpi():
