@@ -518,7 +518,7 @@ def dlsym_names():
 
 def version_map(ompi):
     # Only our own definitions match; what is native is not defined here and cannot leak.
-    names = ["MPI_*", "PMPI_*", "MPIX_*", "PMPIX_*", "pacx_*", "MPICHX_*", "MPII_Errhandler_set_cxx"] + fortran_names() + leave_names() + dlsym_names() + ([] if ompi else ["ucp_worker_progress"])
+    names = ["MPI_*", "PMPI_*", "MPIX_*", "PMPIX_*", "pacx_*", "MPICHX_*", "MPII_Errhandler_set_cxx", "ompi_mpi_cxx_comm_errhandler_invoke"] + fortran_names() + leave_names() + dlsym_names() + ([] if ompi else ["ucp_worker_progress"])
     return "{\n\tglobal:\n" + "".join(f"\t\t{n};\n" for n in names) + "\tlocal: *;\n};\n"
 
 

@@ -2,8 +2,10 @@
  *
  * A handler gets no argument of its own, so each of the user's functions is put behind one of SLOTS wrappers. A
  * program with more than SLOTS different handlers gets the native handle in the rest of them, which every MPI function takes.
- * MPICH's C++ bindings tell the library that a handler is of C++, and how such are called: that is put behind a function of ours, too.
+ * What calls the handlers of C++ bindings is put behind a function of ours, too.
  */
+#include <dlfcn.h>
+
 #include "bind.h"
 #include "comm_find.h"
 #include "raise.h"
@@ -13,9 +15,15 @@
 
 static MPI_Comm_errhandler_function *user[SLOTS];
 
+/* A communicator of the vendor's, as the program knows it. */
+static MPI_Comm as_known(MPI_Comm comm)
+{
+	return comm == px_world_native ? MPI_COMM_WORLD : comm;
+}
+
 static void call(int slot, MPI_Comm *comm, int *code)
 {
-	MPI_Comm c = *comm == px_world_native ? MPI_COMM_WORLD : *comm;
+	MPI_Comm c = as_known(*comm);
 
 	user[slot](&c, code);
 }
@@ -49,7 +57,7 @@ int px_Comm_create_errhandler(MPI_Comm_errhandler_function *fn, MPI_Errhandler *
 }
 
 #ifdef MPICH_VERSION
-/* As the C++ bindings have it: what calls a handler of C++ with a handle of C; kind 0: a communicator's. */
+/* Of MPICH's C++ bindings: what calls a handler of C++ with a handle of C; kind 0: a communicator's. */
 typedef void cxx_call(int kind, int *handle, int *code, void (*fn)(void));
 
 static cxx_call *cxx;
@@ -65,8 +73,7 @@ static void call_cxx(int kind, int *handle, int *code, void (*fn)(void))
 	int h = *handle;
 
 	if (kind == 0) {
-		if (h == px_world_native)
-			h = MPI_COMM_WORLD;
+		h = as_known(h);
 		for (int i = 0; i < SLOTS; i++)
 			if (fn == (void (*)(void))wrapper[i])
 				fn = (void (*)(void))user[i];
@@ -91,6 +98,21 @@ void MPII_Errhandler_set_cxx(MPI_Errhandler errhandler, cxx_call *how)
 	cxx = how;
 	if (vendors)
 		vendors(errhandler, call_cxx);
+}
+#endif
+
+#ifdef OPEN_MPI
+typedef void cxx_call(MPI_Comm *comm, int *code, const char *message, void *fn);
+
+cxx_call ompi_mpi_cxx_comm_errhandler_invoke;
+
+/* Of Open MPI's C++ bindings, which give the address of it to the library. */
+void ompi_mpi_cxx_comm_errhandler_invoke(MPI_Comm *comm, int *code, const char *message, void *fn)
+{
+	cxx_call *next = (cxx_call *)px_vendor_find(RTLD_NEXT, "ompi_mpi_cxx_comm_errhandler_invoke");
+	MPI_Comm c = as_known(*comm);
+
+	next(&c, code, message, fn);
 }
 #endif
 
