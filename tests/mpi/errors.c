@@ -203,11 +203,14 @@ int main(int argc, char **argv)
 	MPI_Error_string(MPI_ERR_RANK, text, &len);
 	CHECK(len > 0 && text[0]);
 
+	/* An error of no communicator is the world's in MPI-3, and MPI_COMM_SELF's in MPI-4. */
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
 	calls = 0;
 	MPI_Comm gone = MPI_COMM_NULL;
 	CHECK_EQ(chk_class(MPI_Send(text, 1, MPI_CHAR, 0, 0, gone)), MPI_ERR_COMM);
 	CHECK_EQ(calls, 0);
+	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 	MPI_Comm_free(&half);
 	MPI_Comm_free(&dup2);
