@@ -145,7 +145,6 @@ int main(int argc, char **argv)
 	memset(b, 0, sizeof *b * 2 * (size_t)(K * chk_size));
 	MPI_Comm_split(MPI_COMM_WORLD, 0, -chk_rank, &turned);
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
 	MPI_Comm_set_errhandler(turned, MPI_ERRORS_RETURN);
 	wrong(MPI_COMM_WORLD, MPI_INT, MPI_OP_NULL, b, b, "one buffer");
 	wrong(turned, MPI_INT, MPI_OP_NULL, b, b, "one buffer");

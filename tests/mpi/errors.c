@@ -112,7 +112,6 @@ static void no_output(void)
 	int rank = 0;
 
 	MPI_Comm_group(MPI_COMM_WORLD, &group);
-	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
 	CHECK_EQ(chk_class(MPI_Comm_size(MPI_COMM_WORLD, NULL)), MPI_ERR_ARG);
 	CHECK_EQ(chk_class(MPI_Comm_rank(MPI_COMM_WORLD, NULL)), MPI_ERR_ARG);
 	CHECK_EQ(chk_class(MPI_Comm_group(MPI_COMM_WORLD, NULL)), MPI_ERR_ARG);
@@ -121,7 +120,6 @@ static void no_output(void)
 	CHECK_EQ(chk_class(MPI_Intercomm_create(MPI_COMM_SELF, 0, MPI_COMM_WORLD, 0, 1, NULL)), MPI_ERR_ARG);
 	MPI_Group_incl(group, 1, &rank, &none);
 	CHECK(none != MPI_GROUP_NULL);
-	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
 	MPI_Group_free(&none);
 	MPI_Group_free(&group);
 }
@@ -133,9 +131,7 @@ static void no_type(void)
 	MPI_Request q[2] = { MPI_REQUEST_NULL, MPI_REQUEST_NULL };
 	int to = (chk_rank + 1) % chk_size, from = (chk_rank + chk_size - 1) % chk_size, class;
 
-	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
 	class = chk_class(MPI_Send(NULL, 0, none, MPI_PROC_NULL, 0, MPI_COMM_SELF));
-	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
 	CHECK(class == MPI_SUCCESS || class == MPI_ERR_TYPE);
 	CHECK_EQ(chk_class(MPI_Send(NULL, 0, none, MPI_PROC_NULL, 0, MPI_COMM_WORLD)), class);
 	CHECK_EQ(chk_class(MPI_Recv(NULL, 0, none, MPI_PROC_NULL, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE)),
@@ -203,14 +199,11 @@ int main(int argc, char **argv)
 	MPI_Error_string(MPI_ERR_RANK, text, &len);
 	CHECK(len > 0 && text[0]);
 
-	/* An error of no communicator is the world's in MPI-3, and MPI_COMM_SELF's in MPI-4. */
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
 	calls = 0;
 	MPI_Comm gone = MPI_COMM_NULL;
 	CHECK_EQ(chk_class(MPI_Send(text, 1, MPI_CHAR, 0, 0, gone)), MPI_ERR_COMM);
 	CHECK_EQ(calls, 0);
-	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 	MPI_Comm_free(&half);
 	MPI_Comm_free(&dup2);
