@@ -38,7 +38,8 @@ BROKEN = {("openmpi-4.1.4", "rma_cas"): "Open MPI 4.1.4 crashes in MPI_Compare_a
           ("mpich-4.0.2", "inter_ibcast"): "MPICH 4.0.2 reads beyond the remote group in MPI_Ibcast on intercommunicators"}
 BROKEN.update({("mpich-4.2.1", n): BROKEN["mpich-4.0.2", n].replace("4.0.2", "4.2.1") for n in ("persist_coll", "files_rep", "inter_ibcast")})
 BROKEN.update({("openmpi-5.0.7", n): f"Open MPI 5.0.7's own {n} does not end with 4 ranks" for n in ("files_rep", "ports")})
-BROKEN["openmpi-5.0.7", "rma_cas"] = "Open MPI 5.0.7's own MPI_Compare_and_swap takes datatypes that have no bits to compare"
+BROKEN.update({(f"openmpi-{v}", "rma_cas"): f"Open MPI {v}'s own MPI_Compare_and_swap takes datatypes that have no bits to compare" for v in ("5.0.7", "6.0.0")})
+BROKEN["openmpi-6.0.0", "files_rep"] = BROKEN["openmpi-5.0.7", "files_rep"].replace("5.0.7", "6.0 rc2")
 BROKEN_SITE = {("mpich-4.2.1", "datatypes"): "MPICH 4.2.1 divides by zero in MPI_Sendrecv of an empty datatype",
                ("mpich-5.0.2", "datatypes"): "MPICH 5.0.2 divides by zero in MPI_Sendrecv of an empty datatype",
                ("mpich-5.0.2", "nullcomm"): "MPICH 5.0.2 takes MPI_COMM_NULL in MPI_Sendrecv, and its error handlers get another communicator",

@@ -1,8 +1,9 @@
 /*
  * truncate - too long messages under MPI_ERRORS_RETURN: class MPI_ERR_TRUNCATE, short and long, blocking and not, by
  * name and by wildcard, MPI_ERR_IN_STATUS from Waitall; (for short ones) memory behind the buffer stays, and the messages that follow
- * arrive as if nothing had happened.  No rank sends to itself here: a vendor may keep quiet about that. Where all are MPICH, which
- * checks that natively: a broadcast of fewer or more bytes than a rank expects is an error at it.
+ * arrive as if nothing had happened.  No rank sends to itself here: a vendor may keep quiet about that. Where all are MPICH before 5,
+ * which checks that natively: a broadcast of fewer or more bytes than a rank expects is an error at it. (MPICH 5.0.2 checks, too, but with 4 ranks
+ * does not end.)
  */
 #include "check.h"
 
@@ -88,7 +89,7 @@ static void broadcasts(void)
 {
 	static const int n[][2] = { { 1, 10 }, { 10, 1 }, { 3, 3 }, { 500, 499 }, { 499, 500 },
 		{ 600, 600 } };
-#ifdef MPICH_VERSION
+#if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 50000000
 	int mine = 1, all;
 #else
 	int mine = 0, all;
