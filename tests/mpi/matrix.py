@@ -39,11 +39,18 @@ BROKEN = {("openmpi-4.1.4", "rma_cas"): "Open MPI 4.1.4 crashes in MPI_Compare_a
 BROKEN.update({("mpich-4.2.1", n): BROKEN["mpich-4.0.2", n].replace("4.0.2", "4.2.1") for n in ("persist_coll", "files_rep", "inter_ibcast")})
 BROKEN.update({("openmpi-5.0.7", n): f"Open MPI 5.0.7's own {n} does not end with 4 ranks" for n in ("files_rep", "ports")})
 BROKEN.update({(f"openmpi-{v}", "rma_cas"): f"Open MPI {v}'s own MPI_Compare_and_swap takes datatypes that have no bits to compare" for v in ("5.0.7", "6.0.0")})
+BROKEN["mpich-5.0.2", "inter_ibcast"] = BROKEN["mpich-4.0.2", "inter_ibcast"].replace("4.0.2", "5.0.2")
+BROKEN["mpich-5.0.2", "errors"] = "MPICH 5.0.2 of Debian takes wrong arguments without a word"
+BROKEN["mpich-5.0.2", "files"] = "MPICH 5.0.2 forgets the class of an error of MPI_File_open (\"Ring ids do not match\")"
 BROKEN["openmpi-6.0.0", "files_rep"] = BROKEN["openmpi-5.0.7", "files_rep"].replace("5.0.7", "6.0 rc2")
 BROKEN_SITE = {("mpich-4.2.1", "datatypes"): "MPICH 4.2.1 divides by zero in MPI_Sendrecv of an empty datatype",
                ("mpich-5.0.2", "datatypes"): "MPICH 5.0.2 divides by zero in MPI_Sendrecv of an empty datatype",
                ("mpich-5.0.2", "nullcomm"): "MPICH 5.0.2 takes MPI_COMM_NULL in MPI_Sendrecv, and its error handlers get another communicator",
                ("openmpi-6.0.0", "nullcomm"): "Open MPI 6.0 rc2's error handlers get another communicator when that of the call is MPI_COMM_NULL"}
+
+
+# What runs alone where such a site is one of several: behind the errors of other programs it is as in BROKEN.
+ALONE = {("mpich-5.0.2", "files")}
 
 
 def broken(sites, name):
@@ -71,9 +78,13 @@ def programs(build):
     return flavours, sorted(names - SEPARATE)
 
 
+def identities(build, config):
+    return [identity(build, f) for f in config.split(":")[1].split("+")]
+
+
 def unfit(build, config, name):
     """Why program `name` cannot run on this config's sites, or None."""
-    return broken([identity(build, f) for f in config.split(":")[1].split("+")], name)
+    return broken(identities(build, config), name)
 
 
 def job(build, config, name):
@@ -180,7 +191,8 @@ def main():
     still = Standstill()
     together, wrong, failures = set(), {}, set()
     for config in () if args.names else [c for c in configs if c.count(":") == 1]:
-        mine = {(config, n) for n in members(args.build, flavours[0]) if not unfit(args.build, config, n)}
+        mine = {(config, n) for n in members(args.build, flavours[0])
+                if not unfit(args.build, config, n) and not any((i, n) in ALONE for i in identities(args.build, config))}
         began = time.monotonic()
         text = suite(args.build, config, sorted(n for _, n in mine), 8 * args.deadline)
         print(f"  # suite@{config.replace(':', '/')}: {len(mine)} programs, {time.monotonic() - began:.1f} s", flush=True)
