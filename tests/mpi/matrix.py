@@ -36,19 +36,17 @@ BROKEN = {("openmpi-4.1.4", "rma_cas"): "Open MPI 4.1.4 crashes in MPI_Compare_a
           ("mpich-4.0.2", "persist_coll"): "MPICH 4.0.2's own persistent gather and scatter move wrong data, and it crashes with 4 ranks",
           ("mpich-4.0.2", "files_rep"): "MPICH 4.0.2 moves wrong data between files in external32 and buffers with gaps",
           ("mpich-4.0.2", "inter_ibcast"): "MPICH 4.0.2 reads beyond the remote group in MPI_Ibcast on intercommunicators"}
-BROKEN.update({("mpich-4.2.1", n): BROKEN["mpich-4.0.2", n].replace("4.0.2", "4.2.1") for n in ("persist_coll", "files_rep", "inter_ibcast")})
-BROKEN.update({("openmpi-5.0.7", n): f"Open MPI 5.0.7's own {n} does not end with 4 ranks" for n in ("files_rep", "ports")})
+BROKEN.update({(f"mpich-{v}", n): BROKEN["mpich-4.0.2", n].replace("4.0.2", v)
+               for v, n in (("4.2.1", "persist_coll"), ("4.2.1", "files_rep"), ("4.2.1", "inter_ibcast"), ("5.0.2", "inter_ibcast"))})
+BROKEN.update({(f"openmpi-{v}", n): f"Open MPI {v}'s own {n} does not end with 4 ranks"
+               for v, n in (("5.0.7", "files_rep"), ("5.0.7", "ports"), ("6.0.0", "files_rep"), ("6.0.0", "partition"))})
 BROKEN.update({(f"openmpi-{v}", "rma_cas"): f"Open MPI {v}'s own MPI_Compare_and_swap takes datatypes that have no bits to compare" for v in ("5.0.7", "6.0.0")})
-BROKEN["mpich-5.0.2", "inter_ibcast"] = BROKEN["mpich-4.0.2", "inter_ibcast"].replace("4.0.2", "5.0.2")
 BROKEN["mpich-5.0.2", "errors"] = "MPICH 5.0.2 of Debian takes wrong arguments without a word"
 BROKEN["mpich-5.0.2", "files"] = "MPICH 5.0.2 forgets the class of an error of MPI_File_open (\"Ring ids do not match\")"
-BROKEN.update({("openmpi-6.0.0", n): f"Open MPI 6.0 rc2's own {n} does not end with 4 ranks" for n in ("files_rep", "partition")})
 BROKEN_SITE = {("mpich-4.2.1", "datatypes"): "MPICH 4.2.1 divides by zero in MPI_Sendrecv of an empty datatype",
                ("mpich-5.0.2", "datatypes"): "MPICH 5.0.2 divides by zero in MPI_Sendrecv of an empty datatype",
                ("mpich-5.0.2", "nullcomm"): "MPICH 5.0.2 takes MPI_COMM_NULL in MPI_Sendrecv, and its error handlers get another communicator",
                ("openmpi-6.0.0", "nullcomm"): "Open MPI 6.0 rc2's error handlers get another communicator when that of the call is MPI_COMM_NULL"}
-
-
 # What runs alone where such a site is one of several: behind the errors of other programs it is as in BROKEN.
 ALONE = {("mpich-5.0.2", "files")}
 
