@@ -19,17 +19,18 @@
 
 #include "residual.h"
 
-#define SAMPLE      16384
-#define FIXED_NS    10000 /* per compressed segment: handing over to the worker and back */
-#define PAUSE_MAX   64    /* segments */
-#define RESAMPLE    64 /* segments sent plain, because the wire is fast, until the data is looked at again */
-#define STALE       64 /* segments after which a measurement is worth a new look */
-#define STALE_MAX   4096
-#define POOR        0.97 /* a ratio from here on counts as incompressible */
-#define GAIN        0.96 /* compress when the cost is below this part of w */
-#define SAVE        0.01 /* part of the wire time that trials and samples may lose */
-#define SAVE_MAX_NS 30e6 /* so that a long time of success does not pay for a long time of losses */
-#define WEIGHT      0.3  /* of a new value in the moving averages */
+#define SAMPLE       16384
+#define FIXED_NS     10000 /* per compressed segment: handing over to the worker and back */
+#define PAUSE_MAX    64    /* segments */
+#define RESAMPLE     64 /* segments sent plain, because the wire is fast, until the data is looked at again */
+#define RESAMPLE_MAX 1024 /* after a look in vain twice as many as before it, up to so many */
+#define STALE        64   /* segments after which a measurement is worth a new look */
+#define STALE_MAX    4096
+#define POOR         0.97 /* a ratio from here on counts as incompressible */
+#define GAIN         0.96 /* compress when the cost is below this part of w */
+#define SAVE         0.01 /* part of the wire time that trials and samples may lose */
+#define SAVE_MAX_NS  30e6 /* so that a long time of success does not pay for a long time of losses */
+#define WEIGHT       0.3  /* of a new value in the moving averages */
 
 struct candidate {
 	int codec, level;
@@ -66,7 +67,8 @@ struct class
 	bool known;     /* the ratios mean something */
 	unsigned pause; /* segments to leave plain */
 	unsigned pause_next;
-	unsigned plain_run; /* segments sent plain since the last look at the data */
+	unsigned plain_run;  /* segments sent plain since the last look at the data */
+	unsigned plain_next; /* from so many on it is looked at again */
 	uint64_t seq;
 };
 
@@ -97,6 +99,7 @@ struct pxd_auto *pxd_auto_new(const struct pxd_link_opts *o)
 	a->level = o->compress_level;
 	for (int k = 0; k < CLASSES; k++) {
 		a->class[k].pause_next = a->predicted[k].pause_next = 1;
+		a->class[k].plain_next = a->predicted[k].plain_next = RESAMPLE;
 		a->class[k].candidates = RESIDUAL;
 		a->predicted[k].candidates = CANDIDATES;
 	}
@@ -187,6 +190,8 @@ static bool sample(
 	ratio = m ? (double)m / (double)len : 1;
 	a->samples++;
 	lose(a, (double)len / speed_of(k, SAMPLER));
+	if (k->known)
+		k->plain_next = k->plain_next < RESAMPLE_MAX ? 2 * k->plain_next : RESAMPLE_MAX;
 	k->plain_run = 0;
 	if (ratio > POOR)
 		return false;
@@ -275,7 +280,7 @@ static void begin(struct pxd_auto *a, struct class *k, double w)
 /* Is the data to be looked at, once that may cost something? */
 static bool unseen(const struct class *k)
 {
-	return !k->known || k->plain_run >= RESAMPLE;
+	return !k->known || k->plain_run >= k->plain_next;
 }
 
 /* Does a segment stay plain whatever is in it? */
@@ -315,6 +320,8 @@ static struct pxd_choice choose_auto(
 	}
 	ch = pick_codec(a, k, (double)n, w, hidden, elem);
 	k->plain_run = ch.codec ? 0 : k->plain_run + 1;
+	if (ch.codec)
+		k->plain_next = RESAMPLE;
 	return ch;
 }
 

@@ -276,11 +276,13 @@ static void on_packed(uv_work_t *w, int status)
  * Beside a fast wire a job of more processes than cores has no core to give away. */
 static size_t wire_ahead(const struct pxd_path *l)
 {
-	double n = (double)l->packing_len, ns = (double)l->packing_ns / px_wait_cores(), unsent = 0;
+	double n = (double)l->packing_len, ns = 0, unsent = 0;
 	double busy = (double)wire_busy(l) / 1e9 * l->rate;
 
 	if (l->rate >= PXD_THIN && px_wait_crowded())
 		return 0;
+	if (l->packing_ns > 0)
+		ns = (double)l->packing_ns / px_wait_cores();
 	for (int i = 0; i < l->nstreams; i++)
 		unsent += (double)l->stream[i]->q.unsent;
 	/* What has been written may be before the wire, too. */
