@@ -7,7 +7,7 @@
 Checks: every MPI_ and MPIX_ function of each mpi.h, mpi-ext.h and library (hidden and exported-only ones included) has exactly one row; no row is
 stale; every row of class `own` has its body px_<Name> in the built library; the library exports every function that
 is not `native`, as MPI_ and PMPI_, and nothing but MPI_, PMPI_, their Fortran twins, pacx_, MPICHX_, the
-functions of dlsym_hook.c and those of other libraries that libpacx takes over (TAKEN_OVER).
+functions of dlsym_hook.c and those of other libraries that libpacx takes over (taken_over).
 """
 import os
 import re
@@ -17,13 +17,10 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
-from gen_bindings import dlsym_names, fortran_names, leave_names  # noqa: E402
+from gen_bindings import dlsym_names, fortran_names, leave_names, taken_over  # noqa: E402
 from mpi_h import ROOT, lookup, prototypes, read_api, reason, row_name, stem, symbol_name  # noqa: E402
 
 VENDORS = {"openmpi": "libmpi.so.40", "mpich": "libmpich.so.12"}
-
-# Of UCX, for the progress hook, and what the C++ bindings call beside MPI_ functions (comm/errhandler.c).
-TAKEN_OVER = {"openmpi": {"ompi_mpi_cxx_comm_errhandler_invoke"}, "mpich": {"MPII_Errhandler_set_cxx", "ucp_worker_progress"}}
 
 
 def symbols(path, *flags, kinds="TtWwiDdBbRrV"):
@@ -57,7 +54,8 @@ def functions(vendor):
 def check_library(path, vendor, api, funcs, errors):
     dynamic = symbols(path, "-D")
     local = symbols(path)
-    allowed = set(fortran_names()) | set(leave_names()) | set(dlsym_names()) | TAKEN_OVER[vendor]
+    taken = set(taken_over(vendor == "openmpi"))
+    allowed = set(fortran_names()) | set(leave_names()) | set(dlsym_names()) | taken
     for name, f in sorted(funcs.items()):
         row = lookup(api, name, funcs)
         if not row or not f:
@@ -71,7 +69,7 @@ def check_library(path, vendor, api, funcs, errors):
         base = stem(name) if stem(name) in api else name[:-2]
         if cls == "own" and local and "px_" + base not in local:
             errors.append(f"{path}: no body px_{base} for {symbol_name(name)}, class own")
-    errors += [f"{path}: does not export {s}, which it takes over" for s in sorted(TAKEN_OVER[vendor] - dynamic)]
+    errors += [f"{path}: does not export {s}, which it takes over" for s in sorted(taken - dynamic)]
     for s in sorted(dynamic):
         if not s.startswith(("MPI_", "PMPI_", "MPIX_", "PMPIX_", "pacx_", "MPICHX_")) and s not in allowed:
             errors.append(f"{path}: {s} leaves the library")

@@ -492,10 +492,15 @@ def bind_c(rows, funcs):
     return "\n".join(out)
 
 
+def taken_over(ompi):
+    """What libpacx takes over beside MPI_ functions: of what the C++ and Fortran bindings call (comm/errhandler.c, comm/keyval.c), and of UCX (the progress hook)."""
+    return ["ompi_mpi_cxx_comm_errhandler_invoke"] if ompi else ["MPII_Errhandler_set_cxx", "MPII_Keyval_set_proxy", "ucp_worker_progress"]
+
+
 def fortran_names():
     """Entry points of fortran_attr.c and fortran_alltoallw.c: patterns for the version script."""
     out = []
-    for n in ("attr_put", "attr_get", "comm_set_attr", "comm_get_attr", "win_get_attr"):
+    for n in ("attr_put", "attr_get", "comm_set_attr", "comm_get_attr", "win_get_attr", "comm_create_keyval", "keyval_create"):
         for p in ("mpi_", "pmpi_"):
             out += [p + n, p + n + "_", p + n + "__", (p + n).upper(), p + n + "_f08_"]
         out += ["ompi_" + n + "_f", "pmpir_" + n + "_f08_"]
@@ -518,7 +523,7 @@ def dlsym_names():
 
 def version_map(ompi):
     # Only our own definitions match; what is native is not defined here and cannot leak.
-    names = ["MPI_*", "PMPI_*", "MPIX_*", "PMPIX_*", "pacx_*", "MPICHX_*", "MPII_Errhandler_set_cxx", "ompi_mpi_cxx_comm_errhandler_invoke"] + fortran_names() + leave_names() + dlsym_names() + ([] if ompi else ["ucp_worker_progress"])
+    names = ["MPI_*", "PMPI_*", "MPIX_*", "PMPIX_*", "pacx_*", "MPICHX_*"] + fortran_names() + leave_names() + dlsym_names() + taken_over(ompi)
     return "{\n\tglobal:\n" + "".join(f"\t\t{n};\n" for n in names) + "\tlocal: *;\n};\n"
 
 

@@ -23,30 +23,11 @@ int px_call_ready(struct px_sched *s, struct px_call *k)
 #define COUNT(count)   ((int)(count))
 #define ARRAY(k, name) ((k)->n##name)
 
-/* One element that is count elements of t, displ bytes behind the beginning. It lives as long as the schedule. */
+/* See px_type_many; it lives as long as the schedule. */
 static int as_one(struct px_sched *s, MPI_Count count, MPI_Aint displ, MPI_Datatype t, MPI_Datatype *one)
 {
-	const int piece = 1 << 30;
-	MPI_Count whole = count / piece;
-	MPI_Datatype block, part[2];
-	int rc = px_n.Type_contiguous(piece, t, &block);
+	int rc = px_type_many(count, displ, t, one);
 
-	if (rc != MPI_SUCCESS)
-		return rc;
-	rc = px_n.Type_contiguous((int)whole, block, &part[0]);
-	px_n.Type_free(&block);
-	if (rc != MPI_SUCCESS)
-		return rc;
-	rc = px_n.Type_contiguous((int)(count % piece), t, &part[1]);
-	if (rc == MPI_SUCCESS) {
-		rc = px_n.Type_create_struct(2, (int[]){ 1, 1 },
-			(MPI_Aint[]){ displ, displ + (MPI_Aint)(whole * piece * px_type_get(t)->extent) },
-			part, one);
-		px_n.Type_free(&part[1]);
-	}
-	px_n.Type_free(&part[0]);
-	if (rc == MPI_SUCCESS)
-		rc = px_n.Type_commit(one);
 	return rc == MPI_SUCCESS ? px_sched_temp_type(s, *one) : rc;
 }
 

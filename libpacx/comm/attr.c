@@ -1,7 +1,7 @@
 /* attr.c: attributes of MPI_COMM_WORLD and MPI_COMM_SELF at the end of the program.
  *
  * MPI_Finalize must call their delete callbacks, last set first, while the world still answers; so libpacx keeps a
- * list of what was set on these two and deletes it before it shuts down. All other communicators: native.
+ * list of what was set on these two and deletes it before it shuts down. All other communicators: native. What the callbacks see: keyval.c.
  */
 #include "attr.h"
 

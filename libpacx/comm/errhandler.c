@@ -15,15 +15,9 @@
 
 static MPI_Comm_errhandler_function *user[SLOTS];
 
-/* A communicator of the vendor's, as the program knows it. */
-static MPI_Comm as_known(MPI_Comm comm)
-{
-	return comm == px_world_native ? MPI_COMM_WORLD : comm;
-}
-
 static void call(int slot, MPI_Comm *comm, int *code)
 {
-	MPI_Comm c = as_known(*comm);
+	MPI_Comm c = px_as_known(*comm);
 
 	user[slot](&c, code);
 }
@@ -73,7 +67,7 @@ static void call_cxx(int kind, int *handle, int *code, void (*fn)(void))
 	int h = *handle;
 
 	if (kind == 0) {
-		h = as_known(h);
+		h = px_as_known(h);
 		for (int i = 0; i < SLOTS; i++)
 			if (fn == (void (*)(void))wrapper[i])
 				fn = (void (*)(void))user[i];
@@ -110,7 +104,7 @@ cxx_call ompi_mpi_cxx_comm_errhandler_invoke;
 void ompi_mpi_cxx_comm_errhandler_invoke(MPI_Comm *comm, int *code, const char *message, void *fn)
 {
 	cxx_call *next = (cxx_call *)px_vendor_find(RTLD_NEXT, "ompi_mpi_cxx_comm_errhandler_invoke");
-	MPI_Comm c = as_known(*comm);
+	MPI_Comm c = px_as_known(*comm);
 
 	next(&c, code, message, fn);
 }

@@ -231,6 +231,30 @@ static void forget(MPI_Datatype t)
 	free(p);
 }
 
+int px_type_many(MPI_Count count, MPI_Aint displ, MPI_Datatype t, MPI_Datatype *one)
+{
+	const int piece = 1 << 30;
+	MPI_Count whole = count / piece;
+	MPI_Datatype block, part[2];
+	int rc = px_n.Type_contiguous(piece, t, &block);
+
+	if (rc != MPI_SUCCESS)
+		return rc;
+	rc = px_n.Type_contiguous((int)whole, block, &part[0]);
+	px_n.Type_free(&block);
+	if (rc != MPI_SUCCESS)
+		return rc;
+	rc = px_n.Type_contiguous((int)(count % piece), t, &part[1]);
+	if (rc == MPI_SUCCESS) {
+		rc = px_n.Type_create_struct(2, (int[]){ 1, 1 },
+			(MPI_Aint[]){ displ, displ + (MPI_Aint)(whole * piece * px_type_get(t)->extent) },
+			part, one);
+		px_n.Type_free(&part[1]);
+	}
+	px_n.Type_free(&part[0]);
+	return rc == MPI_SUCCESS ? px_n.Type_commit(one) : rc;
+}
+
 /* MPICH's Pack and Unpack refuse MPI_BOTTOM: the same elements as a type relative to another address. Free *alias. */
 static int from_bottom(MPI_Count n, MPI_Datatype t, char *base, MPI_Datatype *alias)
 {

@@ -27,6 +27,10 @@ struct px_type {
 	struct px_typemap *map; /* typemap.h; NULL: nobody has asked yet */
 };
 
+/* px_type_many: *one becomes one element, committed, that is count elements of t, displ bytes behind the beginning: for interfaces that count in
+ * int. The caller frees it. Returns an error code of MPI's. */
+int px_type_many(MPI_Count count, MPI_Aint displ, MPI_Datatype t, MPI_Datatype *one);
+
 /* px_type_get: information on t, borrowed until t is freed. NULL when t is no valid datatype. */
 const struct px_type *px_type_get(MPI_Datatype t);
 

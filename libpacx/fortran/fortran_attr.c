@@ -1,6 +1,6 @@
 /* fortran_attr.c: the attribute functions of Fortran, which reach no C function of MPI.
  *
- * Both vendors' Fortran attr_{put,get}, comm_{set,get}_attr and win_get_attr call internals. Here they are exported under every
+ * Both vendors' Fortran attr_{put,get}, comm_{set,get}_attr and win_get_attr call internals, and Open MPI's keyval_create and comm_create_keyval. Here they are exported under every
  * name a compiler may call. A user's attribute on MPI_COMM_WORLD goes to the communicator that stands for it; the
  * predefined ones are those of the C function. Called by Fortran code only; with no ierror by mpi_f08 programs.
  */
@@ -143,6 +143,90 @@ static void get(get_fn *real, bool aint, MPI_Fint *comm, MPI_Fint *keyval, void 
 		real(&c, keyval, value, flag, ierr);
 }
 
+#ifdef OPEN_MPI
+/* The user's functions for attributes see MPI_COMM_WORLD: as in keyval.c; but MPI_KEYVAL_CREATE's extra state has no room for a pointer, so
+ * it says which of `behind`. Arrays that have become too short stay, as other threads may be reading them. */
+typedef void copy_fn(MPI_Fint *comm, MPI_Fint *keyval, void *extra, void *value, void *copy, MPI_Fint *flag,
+	MPI_Fint *ierr);
+typedef void delete_fn(MPI_Fint *comm, MPI_Fint *keyval, void *value, void *extra, MPI_Fint *ierr);
+typedef void keyval_fn(copy_fn *copy, delete_fn *delete, MPI_Fint *keyval, void *extra, MPI_Fint *ierr);
+
+struct functions {
+	copy_fn *copy;
+	delete_fn *delete;
+	MPI_Aint extra;
+};
+
+static struct functions *_Atomic behind;
+static int nbehind, room;
+
+/* Their place in `behind`, or -1: no memory. */
+static int place_of(copy_fn *copy, delete_fn *delete, MPI_Aint extra)
+{
+	struct functions *f = behind, *more;
+
+	for (int i = 0; i < nbehind; i++)
+		if (f[i].copy == copy && f[i].delete == delete &&f[i].extra == extra)
+			return i;
+	if (nbehind == room) {
+		more = malloc((size_t)(2 * room + 8) * sizeof *more);
+		if (!more)
+			return -1;
+		if (f)
+			memcpy(more, f, (size_t)nbehind * sizeof *f);
+		room = 2 * room + 8;
+		behind = f = more;
+	}
+	f[nbehind] = (struct functions){ copy, delete, extra };
+	return nbehind++;
+}
+
+static MPI_Fint as_known(MPI_Fint comm)
+{
+	return comm == fortran(px_world_native) ? fortran(MPI_COMM_WORLD) : comm;
+}
+
+/* type: that of extra states and values. */
+#define BEHIND(kind, type)                                                                                   \
+	static void copy_##kind(MPI_Fint *comm, MPI_Fint *keyval, void *extra, void *value, void *copy,      \
+		MPI_Fint *flag, MPI_Fint *ierr)                                                              \
+	{                                                                                                    \
+		const struct functions *f = behind + *(type *)extra;                                         \
+		MPI_Fint c = as_known(*comm);                                                                \
+		type x = (type)f->extra;                                                                     \
+		f->copy(&c, keyval, &x, value, copy, flag, ierr);                                            \
+	}                                                                                                    \
+	static void delete_##kind(                                                                           \
+		MPI_Fint *comm, MPI_Fint *keyval, void *value, void *extra, MPI_Fint *ierr)                  \
+	{                                                                                                    \
+		const struct functions *f = behind + *(type *)extra;                                         \
+		MPI_Fint c = as_known(*comm);                                                                \
+		type x = (type)f->extra;                                                                     \
+		f->delete (&c, keyval, value, &x, ierr);                                                     \
+	}                                                                                                    \
+	static void create_##kind(keyval_fn *real, copy_fn *copy, delete_fn *delete, MPI_Fint *keyval,       \
+		void *extra, MPI_Fint *ierr)                                                                 \
+	{                                                                                                    \
+		type place;                                                                                  \
+		MPI_Fint nobody;                                                                             \
+		if (!ierr)                                                                                   \
+			ierr = &nobody;                                                                      \
+		if (!px_active) {                                                                            \
+			real(copy, delete, keyval, extra, ierr);                                             \
+			return;                                                                              \
+		}                                                                                            \
+		px_lock();                                                                                   \
+		place = (type)place_of(copy, delete, *(type *)extra);                                        \
+		px_unlock();                                                                                 \
+		if (place < 0)                                                                               \
+			*ierr = MPI_ERR_NO_MEM;                                                              \
+		else                                                                                         \
+			real(copy_##kind, delete_##kind, keyval, &place, ierr);                              \
+	}
+BEHIND(fint, MPI_Fint)
+BEHIND(aint, MPI_Aint)
+#endif
+
 /* own_X is libpacx's; X goes to another tool's function if one stands behind us (front.h), else to own_X. */
 #define ENTRY(name, type, ours, args, ...)                                                                   \
 	type name;                                                                                           \
@@ -211,6 +295,15 @@ static void get_win(
 		(MPI_Fint * comm, MPI_Fint * keyval, void *value, MPI_Fint *flag, MPI_Fint *ierr), comm,     \
 		keyval, value, flag, ierr)
 
+#ifdef OPEN_MPI
+#define KEYVAL(name, kind)                                                                                   \
+	ENTRY(name, keyval_fn, create_##kind(real, copy, delete, keyval, extra, ierr),                       \
+		(copy_fn * copy, delete_fn * delete, MPI_Fint * keyval, void *extra, MPI_Fint *ierr), copy,  \
+		delete, keyval, extra, ierr)
+#define KEYVAL_FINT(name) KEYVAL(name, fint)
+#define KEYVAL_AINT(name) KEYVAL(name, aint)
+#endif
+
 #define ALL(X, lower, upper)                                                                                 \
 	X(mpi_##lower)                                                                                       \
 	X(mpi_##lower##_)                                                                                    \
@@ -222,7 +315,12 @@ static void get_win(
 #define F08(P, GF, GA, GW)                                                                                   \
 	P(ompi_attr_put_f)                                                                                   \
 	P(ompi_comm_set_attr_f) GF(ompi_attr_get_f) GA(ompi_comm_get_attr_f) GW(ompi_win_get_attr_f)
+#define KEYVALS(KF, KA)                                                                                      \
+	ALL(KF, keyval_create, KEYVAL_CREATE)                                                                \
+	ALL(KA, comm_create_keyval, COMM_CREATE_KEYVAL)                                                      \
+	KF(ompi_keyval_create_f) KA(ompi_comm_create_keyval_f)
 #else
+#define KEYVALS(KF, KA) /* reach the C function */
 #define F08(P, GF, GA, GW)                                                                                   \
 	P(mpi_comm_set_attr_f08_)                                                                            \
 	P(pmpir_comm_set_attr_f08_)                                                                          \
@@ -237,6 +335,7 @@ static void get_win(
 	ALL(GW, win_get_attr, WIN_GET_ATTR)                                                                  \
 	F08(P, GF, GA, GW)
 NAMES(PUT, GET_FINT, GET_AINT, GET_WIN)
+KEYVALS(KEYVAL_FINT, KEYVAL_AINT)
 
 px_any_fn *px_fortran_own(const char *name)
 {
@@ -244,9 +343,10 @@ px_any_fn *px_fortran_own(const char *name)
 	static const struct {
 		const char *name;
 		px_any_fn *own;
-	} names[] = { NAMES(ROW, ROW, ROW, ROW) };
+	} names[] = { NAMES(ROW, ROW, ROW, ROW) KEYVALS(ROW, ROW) };
 
-	if (!strstr(name, "attr") && !strstr(name, "ATTR"))
+	if (!strstr(name, "attr") && !strstr(name, "ATTR") && !strstr(name, "keyval") &&
+		!strstr(name, "KEYVAL"))
 		return NULL;
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
 		if (strcmp(name, names[i].name) == 0)

@@ -30,6 +30,11 @@ extern _Atomic int
 	px_duty; /* remote operations that need this process's progress: never block natively, unless hooked */
 
 #define PX_MAP(c) ((c) == MPI_COMM_WORLD ? px_world_native : (c))
+/* px_as_known: a communicator of the vendor's, as the program knows it. */
+static inline MPI_Comm px_as_known(MPI_Comm c)
+{
+	return c == px_world_native ? MPI_COMM_WORLD : c;
+}
 
 extern _Atomic unsigned px_find_live; /* communicators in the table */
 extern struct px_map *px_find_map;    /* handle -> struct px_comm; there is one as soon as one is live */

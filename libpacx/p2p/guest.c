@@ -14,6 +14,7 @@
 #include "channel.h"
 #include "comm.h"
 #include "comm_find.h"
+#include "datatype.h"
 #include "envelope.h"
 #include "err.h"
 #include "lock.h"
@@ -134,10 +135,30 @@ static bool through(struct parcel *p)
 	return flag;
 }
 
+/* All bytes of p are *count elements of *type, which is put away with type_put once they are on their way. */
+static int type_of(const struct parcel *p, int *count, MPI_Datatype *type)
+{
+	*count = p->n > INT_MAX ? 1 : (int)p->n;
+	*type = MPI_BYTE;
+	return p->n > INT_MAX ? px_type_many((MPI_Count)p->n, 0, MPI_BYTE, type) : MPI_SUCCESS;
+}
+
+static void type_put(MPI_Datatype *type)
+{
+	if (*type != MPI_BYTE)
+		px_n.Type_free(type);
+}
+
 /* p goes on to native rank `to` of a hall. */
 static int pass_native(struct parcel *p, MPI_Comm hall, int to)
 {
-	int rc = px_n.Isend(p->bytes, (int)p->n, MPI_BYTE, to, TAG, hall, &p->native);
+	MPI_Datatype type;
+	int count, rc = type_of(p, &count, &type);
+
+	if (rc == MPI_SUCCESS) {
+		rc = px_n.Isend(p->bytes, count, type, to, TAG, hall, &p->native);
+		type_put(&type);
+	}
 
 	p->next = out;
 	out = p;
@@ -186,17 +207,11 @@ static int route(struct parcel *p)
 
 int px_guest_send(struct px_frame *f, uint8_t *parcel)
 {
-	uint64_t n = PX_FRAME_SIZE + f->total;
-
-	if (n > INT_MAX) {
-		free(parcel);
-		return MPI_ERR_COUNT;
-	}
 	f->body = f->seg == 0 ? f->total : 0;
 	f->via = 0;
 	f->seq = 0;
 	px_frame_put(f, parcel);
-	return route(parcel_new((size_t)n, parcel));
+	return route(parcel_new(PX_FRAME_SIZE + (size_t)f->total, parcel));
 }
 
 static void arriving(struct parcel *p)
@@ -209,14 +224,21 @@ static void arriving(struct parcel *p)
 static bool take_native(MPI_Comm hall)
 {
 	MPI_Status st;
-	int flag = 1, n, k = 0;
+	int flag = 1, k = 0;
 
 	while (k < ONCE && px_n.Iprobe(MPI_ANY_SOURCE, TAG, hall, &flag, &st) == MPI_SUCCESS && flag) {
 		struct parcel *p;
+		MPI_Datatype type;
+		MPI_Count n;
+		int count;
 
-		px_n.Get_count(&st, MPI_BYTE, &n);
+		px_n.Get_elements_x(&st, MPI_BYTE, &n);
 		p = parcel_new((size_t)n, NULL);
-		px_n.Irecv(p->bytes, n, MPI_BYTE, st.MPI_SOURCE, TAG, hall, &p->native);
+		if (type_of(p, &count, &type) != MPI_SUCCESS)
+			px_channel_abort(
+				1, "no datatype for a long message to or from a process that was started");
+		px_n.Irecv(p->bytes, count, type, st.MPI_SOURCE, TAG, hall, &p->native);
+		type_put(&type);
 		arriving(p);
 		k++;
 	}

@@ -4,12 +4,13 @@
  */
 #include "check.h"
 
-static int copies, deletes, deny, at_end, failed_at_end;
+static int copies, deletes, deny, at_end, world_at_end, failed_at_end;
+static MPI_Comm whose = MPI_COMM_NULL; /* the callbacks are to see this one; MPI_COMM_NULL: any */
 
 static int copy_fn(MPI_Comm c, int key, void *extra, void *in, void *out, int *flag)
 {
 	(void)key;
-	CHECK(c != MPI_COMM_NULL);
+	CHECK(c != MPI_COMM_NULL && (whose == MPI_COMM_NULL || c == whose));
 	CHECK(extra == &copies);
 	copies++;
 	*(void **)out = (char *)in + 1;
@@ -19,7 +20,8 @@ static int copy_fn(MPI_Comm c, int key, void *extra, void *in, void *out, int *f
 
 static int delete_fn(MPI_Comm c, int key, void *value, void *extra)
 {
-	(void)c, (void)key, (void)value;
+	(void)key, (void)value;
+	CHECK(whose == MPI_COMM_NULL || c == whose);
 	CHECK(extra == &copies);
 	deletes++;
 	return MPI_SUCCESS;
@@ -77,13 +79,22 @@ static int end_fn(MPI_Comm c, int key, void *value, void *extra)
 	int r = -1, n = -1, fin = 1, got = -1;
 
 	(void)key, (void)extra;
-	if ((int)(intptr_t)value != 2 - at_end++)
+	if (c != MPI_COMM_SELF || (int)(intptr_t)value != 2 - at_end++)
 		failed_at_end = 1;
 	MPI_Comm_rank(MPI_COMM_WORLD, &r);
 	MPI_Comm_size(MPI_COMM_WORLD, &n);
 	MPI_Finalized(&fin);
 	MPI_Sendrecv(&r, 1, MPI_INT, 0, 1, &got, 1, MPI_INT, 0, 1, c, MPI_STATUS_IGNORE);
 	if (r != chk_rank || n != chk_size || fin || got != r)
+		failed_at_end = 1;
+	return MPI_SUCCESS;
+}
+
+static int world_end_fn(MPI_Comm c, int key, void *value, void *extra)
+{
+	(void)key, (void)value, (void)extra;
+	world_at_end++;
+	if (c != MPI_COMM_WORLD)
 		failed_at_end = 1;
 	return MPI_SUCCESS;
 }
@@ -95,6 +106,21 @@ static void *get(MPI_Comm c, int key)
 
 	MPI_Comm_get_attr(c, key, &v, &flag);
 	return flag ? v : NULL;
+}
+
+/* By the functions of MPI-1, where the MPI has them. */
+static void old_keyval(void)
+{
+#if MPI_VERSION < 5
+	int key, was = deletes;
+
+	MPI_Keyval_create(copy_fn, delete_fn, &key, &copies);
+	MPI_Attr_put(MPI_COMM_WORLD, key, &deny);
+	CHECK(get(MPI_COMM_WORLD, key) == &deny);
+	MPI_Attr_delete(MPI_COMM_WORLD, key);
+	CHECK_EQ(deletes, was + 1);
+	MPI_Keyval_free(&key);
+#endif
 }
 
 int main(int argc, char **argv)
@@ -153,11 +179,13 @@ int main(int argc, char **argv)
 	MPI_Comm_set_attr(MPI_COMM_WORLD, dup_key, data + 4);
 	CHECK(get(MPI_COMM_WORLD, key) == data);
 	CHECK(get(MPI_COMM_SELF, key) == NULL);
+	whose = MPI_COMM_WORLD;
 	MPI_Comm_dup(MPI_COMM_WORLD, &d);
 	CHECK_EQ(copies, 1);
 	CHECK(get(d, key) == data + 1);
 	CHECK(get(d, key2) == NULL);
 	CHECK(get(d, dup_key) == data + 4);
+	whose = d;
 	MPI_Comm_dup(d, &d2);
 	CHECK_EQ(copies, 2);
 	CHECK(get(d2, key) == data + 2);
@@ -172,6 +200,7 @@ int main(int argc, char **argv)
 	MPI_Comm_delete_attr(d, key);
 	CHECK_EQ(deletes, 2);
 	CHECK(get(d, key) == NULL);
+	whose = MPI_COMM_NULL; /* of one that is being freed, what vendors say differs */
 	MPI_Comm_free(&d2);
 	CHECK_EQ(deletes, 3);
 	MPI_Comm_free(&d);
@@ -188,8 +217,11 @@ int main(int argc, char **argv)
 	MPI_Comm_free_keyval(&key);
 	CHECK_EQ(key, MPI_KEYVAL_INVALID);
 	CHECK(get(MPI_COMM_WORLD, k) == data);
+	whose = MPI_COMM_WORLD;
 	MPI_Comm_delete_attr(MPI_COMM_WORLD, k);
 	CHECK_EQ(deletes, 4);
+	old_keyval();
+	whose = MPI_COMM_NULL;
 	MPI_Comm_delete_attr(MPI_COMM_WORLD, key2);
 	MPI_Comm_delete_attr(MPI_COMM_WORLD, dup_key);
 	MPI_Comm_free_keyval(&key2);
@@ -207,11 +239,15 @@ int main(int argc, char **argv)
 		MPI_Comm_set_attr(MPI_COMM_SELF, end, (void *)(intptr_t)i);
 		MPI_Comm_free_keyval(&end);
 	}
+	MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, world_end_fn, &end, NULL);
+	MPI_Comm_set_attr(MPI_COMM_WORLD, end, &got);
 	freed();
 	got = chk_end();
-	if (at_end != 3 || failed_at_end) {
-		fprintf(stderr, "attrs: rank %d: %d of 3 delete callbacks of SELF in MPI_Finalize%s\n",
-			chk_rank, at_end, failed_at_end ? ", with wrong values" : "");
+	if (at_end != 3 || world_at_end != 1 || failed_at_end) {
+		fprintf(stderr,
+			"attrs: rank %d: %d of 3 delete callbacks of SELF, %d of 1 of WORLD in "
+			"MPI_Finalize%s\n",
+			chk_rank, at_end, world_at_end, failed_at_end ? ", with wrong values" : "");
 		got = 1;
 	}
 	return got;

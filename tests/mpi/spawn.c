@@ -1,12 +1,47 @@
 /*
  * spawn.c - processes that are started by others: from all of MPI_COMM_WORLD, from the processes that share memory, from each by
  * itself, and of two kinds at once. Where that is not possible it is an error, never a hang; with two arguments it has to be
- * possible from MPI_COMM_WORLD: the value of an info key (that a plain MPI does not know), and the program.
+ * possible from MPI_COMM_WORLD: the value of an info key (that a plain MPI does not know), and the program. With a third argument that
+ * is all, and the last parent and the first child swap so many bytes.
  */
 #include "check.h"
 
 #define CHILDREN 2
 #define LONG     300000 /* numbers */
+
+static long long huge; /* bytes */
+
+/* The last parent and the first child, one after the other. */
+static void swap_huge(MPI_Comm inter, int me, int far, int child)
+{
+	enum { ITEM = 65536 };
+	int count = (int)(huge / ITEM), there = child ? far - 1 : 0, n;
+	MPI_Datatype item;
+	MPI_Status st;
+	char *p;
+
+	MPI_Comm_size(inter, &n);
+	if (count == 0 || me != (child ? 0 : n - 1))
+		return;
+	p = chk_alloc((size_t)count * ITEM);
+	MPI_Type_contiguous(ITEM, MPI_BYTE, &item);
+	MPI_Type_commit(&item);
+	for (int way = 0; way < 2; way++) {
+		if (way == child) {
+			for (int i = 0; i < count; i++)
+				chk_fill(p + (size_t)i * ITEM, ITEM, chk_seed(way, i, 0, 0));
+			MPI_Send(p, count, item, there, 7, inter);
+		} else {
+			memset(p, 0x55, (size_t)count * ITEM);
+			MPI_Recv(p, count, item, there, 7, inter, &st);
+			CHECK_STATUS(&st, there, 7, item, count);
+			for (int i = 0; i < count; i++)
+				CHECK_BYTES(p + (size_t)i * ITEM, ITEM, chk_seed(way, i, 0, 0));
+		}
+	}
+	MPI_Type_free(&item);
+	free(p);
+}
 
 /* Every parent and every child swap a long message, after a synchronous one that is taken from any source. */
 static void swap_long(MPI_Comm inter, int me, int far)
@@ -86,6 +121,8 @@ static void meet(MPI_Comm inter, int child)
 	MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, both);
 	CHECK_EQ(sum, (n + far) * (n + far + 1) / 2);
 	swap_long(inter, me, far);
+	MPI_Bcast(&huge, 1, MPI_LONG_LONG, child ? 0 : me == 0 ? MPI_ROOT : MPI_PROC_NULL, inter);
+	swap_huge(inter, me, far, child);
 	together(inter, both, child, rank, n + far);
 	/* what failed at the children is known to their parents */
 	one = child ? (int)chk_failed : 0;
@@ -135,7 +172,8 @@ static void from(MPI_Comm c, int root, char *program, const char *where)
 		return;
 	CHECK(codes[0] == MPI_SUCCESS && codes[1] == MPI_SUCCESS);
 	meet(inter, 0);
-	if (started(MPI_Comm_spawn_multiple(2, programs, argvs, one, infos, root, c, &inter, codes), inter))
+	if (!huge && started(MPI_Comm_spawn_multiple(2, programs, argvs, one, infos, root, c, &inter, codes),
+			     inter))
 		meet(inter, 0);
 	if (where)
 		MPI_Info_free(&infos[0]);
@@ -151,7 +189,10 @@ int main(int argc, char **argv)
 	if (parent != MPI_COMM_NULL)
 		return child(parent, argc, argv);
 	chk_start("spawn", 2);
+	huge = chk_arg(argc, argv, 3, 0);
 	from(MPI_COMM_WORLD, chk_size - 1, argc > 2 ? argv[2] : argv[0], argc > 2 ? argv[1] : NULL);
+	if (huge)
+		return chk_end();
 	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, -chk_rank, MPI_INFO_NULL, &c);
 	MPI_Comm_size(c, &n);
 	from(c, n - 1, argv[0], NULL);
