@@ -33,9 +33,10 @@
 #define LESSONS    1024  /* numbers that learning is tried on; the first part of them does not count */
 #define ROWS       512   /* the longest row looked for */
 #define MOVED      4096  /* numbers that are looked at for it */
+#define TIE        1.01  /* so much more leaves about as much */
 #define KEEP       60    /* of 256: a block of numbers counts about a quarter after the next one */
 
-static const uint8_t strides[] = { 1, 2, 3, 4, 6 };
+static const uint8_t strides[] = { 1, 2, 3, 4, 5, 6 };
 
 /* A predictor without names and weights: there are some ten thousand of these on each path. */
 struct kind {
@@ -244,7 +245,8 @@ static void try_spaces(struct race *r, struct pxd_predictor p, int from, uint8_t
 	}
 }
 
-/* Are whole numbers or floating-point numbers the better image? (Of numbers that are all positive they are the same.) */
+/* Are whole numbers or floating-point numbers the better image? (Of numbers that are all positive they are the same, and where they leave about as
+ * much, more predictors take the latter.) */
 static uint8_t image_of(struct race *r)
 {
 	double whole = 0, floating = 0;
@@ -257,7 +259,7 @@ static uint8_t image_of(struct race *r)
 		whole += bits_of(r, r->base | 1, 0, 1);
 		floating += bits_of(r, r->base | 1 | PXD_PREDICT_FLOAT, 0, 1);
 	}
-	return floating <= whole ? PXD_PREDICT_FLOAT : 0;
+	return floating <= whole * TIE ? PXD_PREDICT_FLOAT : 0;
 }
 
 /* With weights: of two references, of four, of all. */
