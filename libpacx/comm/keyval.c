@@ -22,7 +22,7 @@ typedef int delete_proxy(
 struct functions {
 	struct functions *next;
 	MPI_Comm_copy_attr_function *copy;
-	MPI_Comm_delete_attr_function *delete;
+	MPI_Comm_delete_attr_function *del;
 	void *extra;
 #ifdef MPICH_VERSION
 	copy_proxy *call_copy; /* NULL: as a C function */
@@ -43,7 +43,7 @@ static int on_delete(MPI_Comm comm, int keyval, void *value, void *extra)
 {
 	const struct functions *f = extra;
 
-	return f->delete (px_as_known(comm), keyval, value, f->extra);
+	return f->del(px_as_known(comm), keyval, value, f->extra);
 }
 
 /* Those are not always functions. */
@@ -53,14 +53,14 @@ static bool copies(MPI_Comm_copy_attr_function *fn)
 }
 
 static struct functions *functions_of(
-	MPI_Comm_copy_attr_function *copy, MPI_Comm_delete_attr_function *delete, void *extra)
+	MPI_Comm_copy_attr_function *copy, MPI_Comm_delete_attr_function *del, void *extra)
 {
 	struct functions *f = known;
 
-	while (f && (f->copy != copy || f->delete != delete || f->extra != extra))
+	while (f && (f->copy != copy || f->del != del || f->extra != extra))
 		f = f->next;
 	if (!f && (f = malloc(sizeof *f))) {
-		*f = (struct functions){ .next = known, .copy = copy, .delete = delete, .extra = extra };
+		*f = (struct functions){ .next = known, .copy = copy, .del = del, .extra = extra };
 		known = f;
 	}
 	return f;
@@ -88,41 +88,41 @@ static int call_delete(
 	const struct functions *f = extra;
 
 	return f->call_delete(
-		fn == on_delete ? f->delete : fn, px_as_known(handle), keyval, type, value, f->extra);
+		fn == on_delete ? f->del : fn, px_as_known(handle), keyval, type, value, f->extra);
 }
 
-void MPII_Keyval_set_proxy(int keyval, copy_proxy *copy, delete_proxy *delete);
+void MPII_Keyval_set_proxy(int keyval, copy_proxy *copy, delete_proxy *del);
 
 /* Called by the C++ and Fortran bindings right behind the creation of a keyval of any kind. */
-void MPII_Keyval_set_proxy(int keyval, copy_proxy *copy, delete_proxy *delete)
+void MPII_Keyval_set_proxy(int keyval, copy_proxy *copy, delete_proxy *del)
 {
 	void (*vendors)(int, copy_proxy *, delete_proxy *) =
 		(void (*)(int, copy_proxy *, delete_proxy *))px_vendor_symbol("MPII_Keyval_set_proxy");
 
 	if (made.f && made.keyval == keyval) {
 		made.f->call_copy = copy;
-		made.f->call_delete = delete;
+		made.f->call_delete = del;
 		copy = call_copy;
-		delete = call_delete;
+		del = call_delete;
 	}
 	if (vendors)
-		vendors(keyval, copy, delete);
+		vendors(keyval, copy, del);
 }
 #endif
 
 int px_Comm_create_keyval(
-	MPI_Comm_copy_attr_function *copy, MPI_Comm_delete_attr_function *delete, int *keyval, void *extra)
+	MPI_Comm_copy_attr_function *copy, MPI_Comm_delete_attr_function *del, int *keyval, void *extra)
 {
 	struct functions *f = NULL;
 	int rc;
 
-	if (copies(copy) || delete != MPI_COMM_NULL_DELETE_FN) {
-		f = functions_of(copy, delete, extra);
+	if (copies(copy) || del != MPI_COMM_NULL_DELETE_FN) {
+		f = functions_of(copy, del, extra);
 		if (!f)
 			return MPI_ERR_NO_MEM;
 	}
 	rc = px_n.Comm_create_keyval(f && copies(copy) ? on_copy : copy,
-		delete == MPI_COMM_NULL_DELETE_FN ? delete : on_delete, keyval, f ? f : extra);
+		del == MPI_COMM_NULL_DELETE_FN ? del : on_delete, keyval, f ? f : extra);
 #ifdef MPICH_VERSION
 	made.keyval = rc == MPI_SUCCESS ? *keyval : MPI_KEYVAL_INVALID;
 	made.f = f;
@@ -131,8 +131,8 @@ int px_Comm_create_keyval(
 }
 
 #ifdef PX_HAVE_Keyval_create /* not in the standard ABI */
-int px_Keyval_create(MPI_Copy_function *copy, MPI_Delete_function *delete, int *keyval, void *extra)
+int px_Keyval_create(MPI_Copy_function *copy, MPI_Delete_function *del, int *keyval, void *extra)
 {
-	return px_Comm_create_keyval(copy, delete, keyval, extra);
+	return px_Comm_create_keyval(copy, del, keyval, extra);
 }
 #endif

@@ -1,8 +1,8 @@
 /* fortran_attr.c: the attribute functions of Fortran, which reach no C function of MPI.
  *
- * Both vendors' Fortran attr_{put,get}, comm_{set,get}_attr and win_get_attr call internals, and Open MPI's keyval_create and comm_create_keyval. Here they are exported under every
- * name a compiler may call. A user's attribute on MPI_COMM_WORLD goes to the communicator that stands for it; the
- * predefined ones are those of the C function. Called by Fortran code only; with no ierror by mpi_f08 programs.
+ * Both vendors' Fortran attr_{put,get}, comm_{set,get}_attr and win_get_attr call internals, and so do Open MPI's keyval_create and
+ * comm_create_keyval. Here they are exported under every name a compiler may call. A user's attribute on MPI_COMM_WORLD goes to the
+ * communicator that stands for it; the predefined ones are those of the C function. Called by Fortran code only; with no ierror by mpi_f08 programs.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -149,11 +149,11 @@ static void get(get_fn *real, bool aint, MPI_Fint *comm, MPI_Fint *keyval, void 
 typedef void copy_fn(MPI_Fint *comm, MPI_Fint *keyval, void *extra, void *value, void *copy, MPI_Fint *flag,
 	MPI_Fint *ierr);
 typedef void delete_fn(MPI_Fint *comm, MPI_Fint *keyval, void *value, void *extra, MPI_Fint *ierr);
-typedef void keyval_fn(copy_fn *copy, delete_fn *delete, MPI_Fint *keyval, void *extra, MPI_Fint *ierr);
+typedef void keyval_fn(copy_fn *copy, delete_fn *del, MPI_Fint *keyval, void *extra, MPI_Fint *ierr);
 
 struct functions {
 	copy_fn *copy;
-	delete_fn *delete;
+	delete_fn *del;
 	MPI_Aint extra;
 };
 
@@ -161,12 +161,12 @@ static struct functions *_Atomic behind;
 static int nbehind, room;
 
 /* Their place in `behind`, or -1: no memory. */
-static int place_of(copy_fn *copy, delete_fn *delete, MPI_Aint extra)
+static int place_of(copy_fn *copy, delete_fn *del, MPI_Aint extra)
 {
 	struct functions *f = behind, *more;
 
 	for (int i = 0; i < nbehind; i++)
-		if (f[i].copy == copy && f[i].delete == delete &&f[i].extra == extra)
+		if (f[i].copy == copy && f[i].del == del && f[i].extra == extra)
 			return i;
 	if (nbehind == room) {
 		more = malloc((size_t)(2 * room + 8) * sizeof *more);
@@ -177,7 +177,7 @@ static int place_of(copy_fn *copy, delete_fn *delete, MPI_Aint extra)
 		room = 2 * room + 8;
 		behind = f = more;
 	}
-	f[nbehind] = (struct functions){ copy, delete, extra };
+	f[nbehind] = (struct functions){ copy, del, extra };
 	return nbehind++;
 }
 
@@ -202,9 +202,9 @@ static MPI_Fint as_known(MPI_Fint comm)
 		const struct functions *f = behind + *(type *)extra;                                         \
 		MPI_Fint c = as_known(*comm);                                                                \
 		type x = (type)f->extra;                                                                     \
-		f->delete (&c, keyval, value, &x, ierr);                                                     \
+		f->del(&c, keyval, value, &x, ierr);                                                         \
 	}                                                                                                    \
-	static void create_##kind(keyval_fn *real, copy_fn *copy, delete_fn *delete, MPI_Fint *keyval,       \
+	static void create_##kind(keyval_fn *real, copy_fn *copy, delete_fn *del, MPI_Fint *keyval,          \
 		void *extra, MPI_Fint *ierr)                                                                 \
 	{                                                                                                    \
 		type place;                                                                                  \
@@ -212,11 +212,11 @@ static MPI_Fint as_known(MPI_Fint comm)
 		if (!ierr)                                                                                   \
 			ierr = &nobody;                                                                      \
 		if (!px_active) {                                                                            \
-			real(copy, delete, keyval, extra, ierr);                                             \
+			real(copy, del, keyval, extra, ierr);                                                \
 			return;                                                                              \
 		}                                                                                            \
 		px_lock();                                                                                   \
-		place = (type)place_of(copy, delete, *(type *)extra);                                        \
+		place = (type)place_of(copy, del, *(type *)extra);                                           \
 		px_unlock();                                                                                 \
 		if (place < 0)                                                                               \
 			*ierr = MPI_ERR_NO_MEM;                                                              \
@@ -297,9 +297,9 @@ static void get_win(
 
 #ifdef OPEN_MPI
 #define KEYVAL(name, kind)                                                                                   \
-	ENTRY(name, keyval_fn, create_##kind(real, copy, delete, keyval, extra, ierr),                       \
-		(copy_fn * copy, delete_fn * delete, MPI_Fint * keyval, void *extra, MPI_Fint *ierr), copy,  \
-		delete, keyval, extra, ierr)
+	ENTRY(name, keyval_fn, create_##kind(real, copy, del, keyval, extra, ierr),                          \
+		(copy_fn * copy, delete_fn * del, MPI_Fint * keyval, void *extra, MPI_Fint *ierr), copy,     \
+		del, keyval, extra, ierr)
 #define KEYVAL_FINT(name) KEYVAL(name, fint)
 #define KEYVAL_AINT(name) KEYVAL(name, aint)
 #endif
