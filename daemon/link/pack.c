@@ -16,6 +16,7 @@
 #include "residual.h"
 #include "seg_code.h"
 #include "wait.h"
+#include "words.h"
 
 #define AHEAD_NS 5e6  /* before the wire is done, and a quarter of what it takes for the plain segment */
 #define HURRY    1.25 /* rates are reckoned so much higher */
@@ -468,10 +469,12 @@ int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, 
 {
 	struct job j = { .l = l, .f = *f, .in = seg, .refs = { .stream = -1 } }, *k;
 
-	pxd_recorder_put(l->recorder, f, seg->data);
+	if (l->choose && f->elem <= 1)
+		j.f.elem = (uint8_t)pxd_words_guess(seg->data, seg->len, l->d->hello.repr.big_endian);
+	pxd_recorder_put(l->recorder, &j.f, seg->data);
 	j.hint = hint_of(l, f);
 	j.f.seq = 0;
-	if (!l->choose || j.hint.bound != 0 || !foreseen(l, f, seg->len) ||
+	if (!l->choose || j.hint.bound != 0 || !foreseen(l, &j.f, seg->len) ||
 		(px_list_empty(&l->late) && early(l, seg->len) <= 0) || !(k = malloc(sizeof *k)))
 		return pack(&j, ahead);
 	*k = j;

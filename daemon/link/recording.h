@@ -17,7 +17,7 @@
  *            25        0                                    44  u32  message: a number counted by the source
  *            32  text  name of from, 64 bytes               48  u32  seg: length of all segments but the last; 0 = it has none
  *            96  text  name of to, 64 bytes                 52  u32  bytes of payload that follow
- *                                                           56  u8   elem: size of the datatype's elements, 0 = several sizes
+ *                                                           56  u8   elem: size of its elements (as in the frame that carries it), 0 = not known
  *                                                           57  u8   1: of a collective operation
  *                                                           58  u16  numbers in a row, 0 = not known
  *                                                           60  u16  rows in a plane, 0 = not known
