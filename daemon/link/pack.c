@@ -469,7 +469,7 @@ int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, 
 {
 	struct job j = { .l = l, .f = *f, .in = seg, .refs = { .stream = -1 } }, *k;
 
-	if (l->choose && f->elem <= 1)
+	if ((l->choose || l->recorder) && f->elem <= 1)
 		j.f.elem = (uint8_t)pxd_words_guess(seg->data, seg->len, l->d->hello.repr.big_endian);
 	pxd_recorder_put(l->recorder, &j.f, seg->data);
 	j.hint = hint_of(l, f);
