@@ -70,6 +70,9 @@ def check_library(path, vendor, api, funcs, errors):
         if cls == "own" and local and "px_" + base not in local:
             errors.append(f"{path}: no body px_{base} for {symbol_name(name)}, class own")
     errors += [f"{path}: does not export {s}, which it takes over" for s in sorted(taken - dynamic)]
+    if vendor == "mpich":  # whose ABI others have, under other names
+        out = subprocess.run(["nm", "-D", "--undefined-only", path], text=True, check=True, stdout=subprocess.PIPE).stdout
+        errors += [f"{path}: needs {s}, and so a library of MPICH's" for s in re.findall(r" U ((?:P?MPI|MPI[RIX]+)_\w+)", out)]
     for s in sorted(dynamic):
         if not s.startswith(("MPI_", "PMPI_", "MPIX_", "PMPIX_", "pacx_", "MPICHX_")) and s not in allowed:
             errors.append(f"{path}: {s} leaves the library")

@@ -5,6 +5,7 @@
  * and then say how such functions are to be called, so there that is put behind functions of ours, too. (Those of Open MPI: its Fortran
  * functions are in fortran_attr.c; what its C++ bindings make sees the native communicator, which every MPI function takes.)
  */
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "bind.h"
@@ -46,10 +47,11 @@ static int on_delete(MPI_Comm comm, int keyval, void *value, void *extra)
 	return f->del(px_as_known(comm), keyval, value, f->extra);
 }
 
-/* Those are not always functions. */
-static bool copies(MPI_Comm_copy_attr_function *fn)
+/* MPI_COMM_NULL_COPY_FN and its kin are functions of the vendor's like any other, or, in MPICH and in the standard ABI, 0 and 1. (Their names would bind
+ * libpacx to one library of the vendor's.) */
+static bool function(uintptr_t fn)
 {
-	return fn != MPI_COMM_NULL_COPY_FN && fn != MPI_COMM_DUP_FN;
+	return fn > 1;
 }
 
 static struct functions *functions_of(
@@ -116,13 +118,13 @@ int px_Comm_create_keyval(
 	struct functions *f = NULL;
 	int rc;
 
-	if (copies(copy) || del != MPI_COMM_NULL_DELETE_FN) {
+	if (function((uintptr_t)copy) || function((uintptr_t)del)) {
 		f = functions_of(copy, del, extra);
 		if (!f)
 			return MPI_ERR_NO_MEM;
 	}
-	rc = px_n.Comm_create_keyval(f && copies(copy) ? on_copy : copy,
-		del == MPI_COMM_NULL_DELETE_FN ? del : on_delete, keyval, f ? f : extra);
+	rc = px_n.Comm_create_keyval(function((uintptr_t)copy) ? on_copy : copy,
+		function((uintptr_t)del) ? on_delete : del, keyval, f ? f : extra);
 #ifdef MPICH_VERSION
 	made.keyval = rc == MPI_SUCCESS ? *keyval : MPI_KEYVAL_INVALID;
 	made.f = f;
