@@ -215,12 +215,13 @@ USES_lossy = $(call in,link,lossy)
 USES_words = $(call in,link,words)
 USES_recording = $(call in,link,recording)
 USES_predict = $(call in,link,predict seg_code codec forecast lossy residual weigh learn)
+USES_forecast = $(USES_predict)
 USES_history = $(call in,link,history link_seg)
 USES_study = $(call in,link,study learn predict history link_seg)
 USES_link = $(call in,link,link recording link_in link_back link_rate link_seg outq stream_life auto_codec codec \
 	seg_in seg_code predict forecast history lossy residual weigh learn study) \
 	$(call in,pacxd,in_send out_flow out_notes) $(call in,net,tcp_state frame_check) $(call in,base,pages)
-$(foreach t,codec auto_codec predict rate lossy words recording history study via status key tls proof crowd outq ranks place tls_handshake,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
+$(foreach t,codec auto_codec predict forecast rate lossy words recording history study via status key tls proof crowd outq ranks place tls_handshake,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
 
 $(B)/tests/%: $(B)/obj/plain/tests/unit/%.o $(FLOORS)
 	@mkdir -p $(@D)

@@ -143,6 +143,12 @@ struct pxd_kept *pxd_kept_hold(struct pxd_kept *k)
 	return k;
 }
 
+void pxd_kept_bytes(struct pxd_kept *const *ref, const uint8_t **bytes)
+{
+	for (int i = 0; i < PXD_PREDICT_REFS; i++)
+		bytes[i] = ref[i] ? ref[i]->seg->data : NULL;
+}
+
 void pxd_kept_put(struct pxd_kept *k)
 {
 	if (!k || --k->holders > 0)

@@ -27,7 +27,7 @@ struct pxd_kept {
 	uint64_t seq;           /* of the frame that brought it */
 	struct pxd_seg *seg;    /* the plain bytes; NULL: they are still being decoded */
 	bool bad;               /* they never will be */
-	struct px_list waiting; /* of who needs them (pack.c) */
+	struct px_list waiting; /* of who needs them (unpack.c) */
 	struct pxd_study
 		*study; /* of study.c, which holds this as long: the lesson of who refers to this first */
 };
@@ -69,5 +69,7 @@ bool pxd_history_knows(const struct pxd_history *h, const struct px_frame *f);
 struct pxd_kept *pxd_kept_before(const struct pxd_kept *k, int n);
 struct pxd_kept *pxd_kept_hold(struct pxd_kept *k);
 void pxd_kept_put(struct pxd_kept *k); /* NULL is fine */
+/* pxd_kept_bytes: the plain bytes of ref[0..PXD_PREDICT_REFS), each NULL where there is none. */
+void pxd_kept_bytes(struct pxd_kept *const *ref, const uint8_t **bytes);
 
 #endif

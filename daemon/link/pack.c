@@ -64,13 +64,12 @@ static struct tools *mine(void)
 	return t.codec && t.scratch ? &t : NULL;
 }
 
-static void bytes_of(struct pxd_kept *const *ref, const uint8_t **bytes)
+struct pxd_codec *pxd_pack_codec(void)
 {
-	for (int i = 0; i < PXD_PREDICT_REFS; i++)
-		bytes[i] = ref[i] ? ref[i]->seg->data : NULL;
-}
+	struct tools *m = mine();
 
-/* Writing. */
+	return m ? m->codec : NULL;
+}
 
 static void on_work(uv_work_t *w)
 {
@@ -277,13 +276,12 @@ static void on_packed(uv_work_t *w, int status)
  * Beside a fast wire a job of more processes than cores has no core to give away. */
 static size_t wire_ahead(const struct pxd_path *l)
 {
-	double n = (double)l->packing_len, ns = 0, unsent = 0;
+	double n = (double)l->packing_len, ns, unsent = 0;
 	double busy = (double)wire_busy(l) / 1e9 * l->rate;
 
 	if (l->rate >= PXD_THIN && px_wait_crowded())
 		return 0;
-	if (l->packing_ns > 0)
-		ns = (double)l->packing_ns / px_wait_cores();
+	ns = l->packing_ns > 0 ? (double)l->packing_ns / px_wait_cores() : 0; /* which asks the kernel */
 	for (int i = 0; i < l->nstreams; i++)
 		unsent += (double)l->stream[i]->q.unsent;
 	/* What has been written may be before the wire, too. */
@@ -308,13 +306,25 @@ static bool foreseen(const struct pxd_path *l, const struct px_frame *f, size_t 
 	return l->forecast && pxd_auto_foresees(l->opts, f->elem, n, l->rate);
 }
 
+/* May codecs be faster than the wire? */
+static bool codecs_keep_up(const struct pxd_path *l)
+{
+	return l->opts->compress != PXD_COMPRESS_AUTO || (l->rate > 0 && l->rate < PXD_BRISK);
+}
+
+/* Is it worth knowing what is in bytes? */
+static bool guesses(const struct pxd_path *l)
+{
+	return l->choose && (codecs_keep_up(l) || l->opts->predict == PXD_PREDICTION_ALWAYS);
+}
+
 bool pxd_pack_pays(struct pxd_path *l, const struct px_frame *f, size_t n)
 {
 	if (!l->choose || n < PXD_PACK_MIN)
 		return false;
 	if (l->opts->compress != PXD_COMPRESS_AUTO || foreseen(l, f, n))
 		return true;
-	if (!(l->rate > 0 && l->rate < PXD_BRISK))
+	if (!codecs_keep_up(l))
 		return false;
 	return l->rate < PXD_THIN || !pxd_auto_leaves(l->choose, n, f->elem, l->rate, wire_ahead(l));
 }
@@ -363,7 +373,7 @@ static void choose_predicted(struct job *j)
 		.slow = l->rate < PXD_SLOW ? l->rate : 0,
 		.nrefs = j->refs.n,
 		.back = j->refs.back };
-	bytes_of(j->refs.ref, j->scene.ref);
+	pxd_kept_bytes(j->refs.ref, j->scene.ref);
 	if (!pxd_forecast_choose(l->forecast, mine()->codec, &j->scene, &j->pred, &o))
 		return;
 	pxd_scene_refs(&j->scene, &j->pred, j->which);
@@ -469,7 +479,7 @@ int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, 
 {
 	struct job j = { .l = l, .f = *f, .in = seg, .refs = { .stream = -1 } }, *k;
 
-	if ((l->choose || l->recorder) && f->elem <= 1)
+	if (f->elem <= 1 && (l->recorder || guesses(l)))
 		j.f.elem = (uint8_t)pxd_words_guess(seg->data, seg->len, l->d->hello.repr.big_endian);
 	pxd_recorder_put(l->recorder, &j.f, seg->data);
 	j.hint = hint_of(l, f);
@@ -511,94 +521,4 @@ void pxd_pack_close(struct pxd_path *l)
 void pxd_pack_free(struct pxd_path *l)
 {
 	pxd_studies_fini(&l->studies);
-}
-
-/* Reading. */
-
-static void on_unwork(uv_work_t *w)
-{
-	struct pxd_unpack *u = w->data;
-	const uint8_t *ref[PXD_PREDICT_REFS];
-	uint64_t t = px_cpu_ns();
-	struct tools *m = mine();
-
-	bytes_of(u->ref, ref);
-	u->rc = m ? pxd_seg_decode(m->codec, u->f.codec, u->f.elem, u->student.lesson, ref, u->in->data,
-			    u->in->len, u->out->data, u->out->len)
-		  : PX_ENOMEM;
-	u->ns = px_cpu_ns() - t;
-}
-
-static bool unlearns(const struct pxd_unpack *u)
-{
-	return u->f.codec & PXD_CODEC_PREDICT && pxd_predict_learnt(&u->pred) &&
-	       pxd_predict_word(u->f.elem) != 0;
-}
-
-/* Nothing more is done for u: who waits for what it has brought may go on. */
-static void finish(struct pxd_unpack *u)
-{
-	struct pxd_kept *k = u->kept;
-	struct px_list *l;
-
-	pxd_seg_put(u->in);
-	u->in = NULL;
-	if (k && u->rc == PX_OK)
-		k->seg = pxd_seg_hold(u->out);
-	else if (k)
-		k->bad = true;
-	if (k && u->rc == PX_OK && unlearns(u))
-		pxd_study_ahead(u->studies, &u->pred, pxd_predict_word(u->f.elem), k, u->ref);
-	pxd_study_left(&u->student);
-	for (int i = 0; i < PXD_PREDICT_REFS; i++)
-		pxd_kept_put(u->ref[i]);
-	u->done(u);
-	free(u);
-	while (k && (l = px_list_pop(&k->waiting)))
-		pxd_unpack(px_list_entry(l, struct pxd_unpack, l));
-	pxd_kept_put(k);
-}
-
-static void on_unpacked(uv_work_t *w, int status)
-{
-	struct pxd_unpack *u = w->data;
-
-	u->d->events++;
-	if (status < 0)
-		u->rc = PX_ECLOSED;
-	finish(u);
-}
-
-static void decode(struct pxd_unpack *u)
-{
-	u->work.data = u;
-	if (uv_queue_work(&u->d->loop, &u->work, on_unwork, on_unpacked) == 0)
-		return; /* it is the worker's, with u->rc */
-	u->rc = PX_ENOMEM;
-	finish(u);
-}
-
-static void on_unlesson(struct pxd_student *s)
-{
-	decode(px_list_entry(s, struct pxd_unpack, student));
-}
-
-void pxd_unpack(struct pxd_unpack *u)
-{
-	for (int i = 0; i < PXD_PREDICT_REFS; i++) {
-		struct pxd_kept *k = u->ref[i];
-
-		if (k && !k->seg && !k->bad) {
-			px_list_push(&k->waiting, &u->l);
-			return;
-		}
-		if (k && k->bad)
-			u->rc = PX_EPROTO;
-	}
-	u->student.go = on_unlesson;
-	if (u->rc < 0)
-		finish(u);
-	else if (!unlearns(u) ||
-		 pxd_study(u->studies, &u->pred, pxd_predict_word(u->f.elem), u->ref, &u->student) < 0)
-		decode(u);
 }

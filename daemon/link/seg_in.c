@@ -10,8 +10,8 @@
 
 #include "err.h"
 #include "lossy.h"
-#include "pack.h"
 #include "seg_code.h"
+#include "unpack.h"
 
 uint32_t pxd_seg_plain(const struct px_frame *f)
 {

@@ -21,6 +21,7 @@
 #include "pack.h"
 #include "quiet.h"
 #include "state.h"
+#include "unpack.h"
 #include "vendor.h"
 #include "wait.h"
 

@@ -16,6 +16,7 @@
 #include "parser.h"
 #include "seg_code.h"
 #include "stream_life.h"
+#include "unpack.h"
 #include "vendor.h"
 
 #define RANKS   2 /* of each of the two sites */
