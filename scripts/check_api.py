@@ -54,7 +54,7 @@ def functions(vendor):
 def check_library(path, vendor, api, funcs, errors):
     dynamic = symbols(path, "-D")
     local = symbols(path)
-    taken = set(taken_over(vendor == "openmpi"))
+    taken = set(taken_over(vendor))
     allowed = set(fortran_names()) | set(leave_names()) | set(dlsym_names()) | taken
     for name, f in sorted(funcs.items()):
         row = lookup(api, name, funcs)

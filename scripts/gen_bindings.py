@@ -492,9 +492,9 @@ def bind_c(rows, funcs):
     return "\n".join(out)
 
 
-def taken_over(ompi):
+def taken_over(vendor):
     """What libpacx takes over beside MPI_ functions: of what the C++ and Fortran bindings call (comm/errhandler.c, comm/keyval.c), and of UCX (the progress hook)."""
-    return ["ompi_mpi_cxx_comm_errhandler_invoke"] if ompi else ["MPII_Errhandler_set_cxx", "MPII_Keyval_set_proxy", "ucp_worker_progress"]
+    return ["ompi_mpi_cxx_comm_errhandler_invoke"] if vendor == "openmpi" else ["MPII_Errhandler_set_cxx", "MPII_Keyval_set_proxy", "ucp_worker_progress"]
 
 
 def fortran_names():
@@ -521,9 +521,9 @@ def dlsym_names():
     return ["dlsym", "dlopen", "dlmopen"]
 
 
-def version_map(ompi):
+def version_map():
     # Only our own definitions match; what is native is not defined here and cannot leak.
-    names = ["MPI_*", "PMPI_*", "MPIX_*", "PMPIX_*", "pacx_*", "MPICHX_*"] + fortran_names() + leave_names() + dlsym_names() + taken_over(ompi)
+    names = ["MPI_*", "PMPI_*", "MPIX_*", "PMPIX_*", "pacx_*", "MPICHX_*"] + fortran_names() + leave_names() + dlsym_names() + taken_over("openmpi") + taken_over("mpich")
     return "{\n\tglobal:\n" + "".join(f"\t\t{n};\n" for n in names) + "\tlocal: *;\n};\n"
 
 
@@ -537,7 +537,7 @@ def main():
     text = describe(cc)
     about = dict(line.split(": ") for line in text.splitlines() if not line.endswith(" "))
     files = {"mpi": text, "vendor_table.h": vendor_table(funcs, about, data_names(header(cc))), "vendor_first.h": vendor_first(funcs), "bind.h": bind_h(rows), "bind.c": bind_c(rows, funcs),
-             "libpacx.map": version_map("Type_lb" in funcs and "Send_c" not in funcs)}
+             "libpacx.map": version_map()}
     for name, text in files.items():
         with open(os.path.join(outdir, name), "w") as out:
             out.write(text)
