@@ -52,7 +52,7 @@ SANFLAGS = $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-r
 # -iquote, not -I: err.h, wait.h and endian.h are also names of libc's.
 ROOMS   = $(patsubst %/,%,$(sort $(dir $(wildcard libpacx/*/*.c daemon/*/*.c))))
 INC     = -iquote libpacx $(addprefix -iquote ,$(ROOMS)) -iquote tests -iquote tests/fuzz
-CFLAGS  = -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DPX_VERSION_TEXT='"$(VERSION)"' -g $(OPT) -fPIC $(WARN) $(SANFLAGS) $(INC) -MMD -MP
+CFLAGS  = -std=c11 -ffp-contract=off -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DPX_VERSION_TEXT='"$(VERSION)"' -g $(OPT) -fPIC $(WARN) $(SANFLAGS) $(INC) -MMD -MP
 # MPICH's MPI_STATUSES_IGNORE looks like an array of length 1 to gcc. What MPI has deprecated is to work still: in the library and in its tests.
 OLD     = -Wno-deprecated-declarations
 VFLAGS  = $(CFLAGS) $(OLD) $(if $(findstring clang,$(CC)),,-Wno-stringop-overflow -Wno-array-bounds)
@@ -213,6 +213,7 @@ USES_rate = $(call in,link,link_rate)
 USES_outq = $(call in,link,outq link_seg)
 USES_lossy = $(call in,link,lossy)
 USES_words = $(call in,link,words)
+USES_vain = $(call in,link,vain)
 USES_recording = $(call in,link,recording)
 USES_predict = $(call in,link,predict seg_code codec forecast lossy residual weigh learn)
 USES_forecast = $(USES_predict)
@@ -221,7 +222,7 @@ USES_study = $(call in,link,study learn predict history link_seg)
 USES_link = $(call in,link,link recording link_in link_back link_rate link_seg outq stream_life auto_codec codec \
 	seg_in seg_code predict forecast history lossy residual weigh learn study) \
 	$(call in,pacxd,in_send out_flow out_notes) $(call in,net,tcp_state frame_check) $(call in,base,pages)
-$(foreach t,codec auto_codec predict forecast rate lossy words recording history study via status key tls proof crowd outq ranks place tls_handshake,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
+$(foreach t,codec auto_codec predict forecast rate lossy words vain recording history study via status key tls proof crowd outq ranks place tls_handshake,$(eval $(addprefix $(B)/tests/,$(t)_test replay_$(t)): $(call plain,$(USES_$(t)))))
 
 $(B)/tests/%: $(B)/obj/plain/tests/unit/%.o $(FLOORS)
 	@mkdir -p $(@D)

@@ -9,7 +9,8 @@
  * Ratios come from a sample first, then from what was compressed; when one codec's ratio moves, those of the others are
  * moved alike. Speeds start from pessimistic guesses, because nothing here can measure; a codec that would pay if it were
  * fast is tried once the time that this may lose has been saved up: SAVE of all wire time goes into that account, and every
- * loss is taken from it. So the sum of all losses stays below SAVE, whatever data and machine do. But of a bad time, in which everything took
+ * loss is taken from it. So the sum of all losses stays below SAVE, if those of codecs that are known, which are tried again ever more rarely, are
+ * left out. But of a bad time, in which everything took
  * longer than reckoned because others wanted the machine, no more than SAVE_MAX_NS is remembered; and a codec that was given up in it is
  * tried again after STALE segments, twice as many after each time in vain.
  */
@@ -442,7 +443,7 @@ void pxd_auto_learn(struct pxd_auto *a, struct pxd_choice ch, unsigned elem, siz
 		if (!poor)
 			learn_cell(a, k, l, (double)n, (double)m, (double)ns);
 		l->trying = false;
-		if (m == 0)
+		if (poor)
 			lose(a, (double)ns - a->hidden);
 		/* This codec does not get far, but another one might, and has not been refuted yet. */
 		if (poor && candidates[i].codec == PXD_CODEC_LZ4 && k->cell[SAMPLER].ratio < POOR) {

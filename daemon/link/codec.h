@@ -1,7 +1,7 @@
 /* codec.h: payload segments made smaller and back: zlib, lz4, zstd, each with or without byte shuffling.
  *
  * Pure: memory in, memory out; no sockets, no MPI, no libuv, usable from any thread (one pxd_codec per thread). The number
- * in the frame header's `codec`: PX_CODEC_... in the low 4 bits, PX_CODEC_SHUFFLE; `elem` is the element size to shuffle by.
+ * in the frame header's `codec`: PXD_CODEC_... in the low 4 bits, PXD_CODEC_SHUFFLE; `elem` is the element size to shuffle by.
  */
 #ifndef PXD_CODEC_H
 #define PXD_CODEC_H

@@ -29,11 +29,14 @@
 #define WORSE      1.15  /* a prediction that is so much worse than before is looked at again */
 #define PERIODS    4     /* the longest one looked for */
 #define WAIT_MAX   32    /* segments between looks */
+#define VAIN_MAX   128   /* the same where nothing is predicted */
+#define ALIKE_MAX  16    /* new flows that go by what was found for one before them */
 #define WEIGHT     0.3   /* of a new ratio */
 #define LESSONS    1024  /* numbers that learning is tried on; the first part of them does not count */
 #define ROWS       512   /* the longest row looked for */
 #define MOVED      4096  /* numbers that are looked at for it */
 #define TIE        1.01  /* so much more leaves about as much */
+#define WORDS      3     /* kinds of numbers: of 4 bytes, of 8, others */
 #define KEEP       60    /* of 256: a block of numbers counts about a quarter after the next one */
 
 static const uint8_t strides[] = { 1, 2, 3, 4, 5, 6 };
@@ -52,12 +55,21 @@ struct choice {
 struct slot {
 	uint64_t flow, used; /* used: when, 0 = never */
 	unsigned wait, wait_next;
+	bool looked;                                                      /* or gone by another one */
 	uint32_t row;                                                     /* of what is learnt best */
 	struct choice best[PXD_PREDICT_REFS + 1][PXD_PREDICT_SPACED + 1]; /* by what is at hand */
 };
 
+/* What the last look at a flow that was new found, and how many others may go by it. */
+struct fresh {
+	struct choice choice;
+	uint32_t row;
+	unsigned left, next;
+};
+
 struct pxd_forecast {
 	struct slot slot[SLOTS];
+	struct fresh fresh[WORDS][PXD_PREDICT_REFS + 1][PXD_PREDICT_SPACED + 1]; /* by what is at hand */
 	uint64_t looks, now;
 	uint8_t out[SAMPLE], packed[SAMPLE];
 	double moved[MOVED];
@@ -119,6 +131,11 @@ static int spaced(const struct pxd_scene *s, int period)
 static struct choice *choice_of(struct slot *t, const struct pxd_scene *s)
 {
 	return &t->best[s->nrefs][s->back > 1 ? spaced(s, 1) : 0];
+}
+
+static struct fresh *fresh_of(struct pxd_forecast *f, const struct pxd_scene *s)
+{
+	return &f->fresh[s->elem == 4 ? 0 : s->elem == 8 ? 1 : 2][s->nrefs][s->back > 1 ? spaced(s, 1) : 0];
 }
 
 void pxd_scene_refs(const struct pxd_scene *s, const struct pxd_predictor *p, int *out)
@@ -471,6 +488,16 @@ static void race_learnt(struct race *r, uint8_t stride, struct slot *t, bool bef
 	}
 }
 
+static void fresh_found(struct fresh *r, const struct choice *now, uint32_t row)
+{
+	bool alike = r->choice.known && memcmp(&r->choice.kind, &now->kind, sizeof now->kind) == 0;
+
+	r->next = !alike ? 1 : r->next < ALIKE_MAX ? 2 * r->next : ALIKE_MAX;
+	r->left = r->next;
+	r->choice = *now;
+	r->row = row;
+}
+
 static void look(struct pxd_forecast *f, struct pxd_codec *c, const struct pxd_scene *s, struct slot *t)
 {
 	static const struct pxd_predictor none;
@@ -481,6 +508,7 @@ static void look(struct pxd_forecast *f, struct pxd_codec *c, const struct pxd_s
 	uint8_t stride;
 
 	f->looks++;
+	t->looked = true;
 	stride = race_run(&r);
 	keep_old(&r, t, &old);
 	race_learnt(&r, stride, t, learnt);
@@ -493,7 +521,9 @@ static void look(struct pxd_forecast *f, struct pxd_codec *c, const struct pxd_s
 	if (old.known && memcmp(&old.kind, &now->kind, sizeof old.kind) != 0)
 		t->wait_next = 1;
 	t->wait = t->wait_next;
-	t->wait_next = t->wait_next < WAIT_MAX ? 2 * t->wait_next : WAIT_MAX;
+	t->wait_next *= t->wait_next < (now->kind.how ? WAIT_MAX : VAIN_MAX) ? 2 : 1;
+	if (!old.known)
+		fresh_found(fresh_of(f, s), now, t->row);
 }
 
 /* A flow that has one reference more than before, and learnt from those: it goes on with all, without a look. */
@@ -508,6 +538,23 @@ static void learn_on(const struct slot *t, const struct pxd_scene *s, struct cho
 	best->kind.nrefs = (uint8_t)(s->nrefs < PXD_PREDICT_LESSON ? s->nrefs : PXD_PREDICT_LESSON);
 }
 
+/* A flow that was never looked at with what is at hand goes by the one before it, so that thousands of flows, as of a program that has a tag for
+ * each step, do not cost a look each; but not twice in a row. */
+static void go_by_others(
+	struct pxd_forecast *f, const struct pxd_scene *s, struct slot *t, struct choice *best)
+{
+	struct fresh *r = fresh_of(f, s);
+
+	if (!r->choice.known || r->left == 0 || (t->looked && t->wait == 0))
+		return;
+	r->left--;
+	*best = r->choice;
+	if (t->row == 0)
+		t->row = r->row;
+	t->wait += t->wait == 0;
+	t->looked = true;
+}
+
 bool pxd_forecast_choose(struct pxd_forecast *f, struct pxd_codec *c, const struct pxd_scene *s,
 	struct pxd_predictor *p, struct pxd_outlook *o)
 {
@@ -516,6 +563,8 @@ bool pxd_forecast_choose(struct pxd_forecast *f, struct pxd_codec *c, const stru
 
 	if (!best->known && s->back == 1)
 		learn_on(t, s, best);
+	if (!best->known)
+		go_by_others(f, s, t, best);
 	*p = predictor_of(t, &best->kind);
 	if (t->wait > 0 && best->known && at_hand(s, p)) {
 		t->wait--;

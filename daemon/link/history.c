@@ -37,7 +37,7 @@ uint64_t pxd_history_share(const struct pxd_hosts *h, int from, int to, int stre
 		paths += i == to ? 0 : h->sites[i].ngateways;
 	path = (a < b ? a : b) / PART / (uint64_t)paths;
 	if (o->streams > 0)
-		return path / (uint64_t)o->streams;
+		return stream < o->streams ? path / (uint64_t)o->streams : 0;
 	return stream == 0 ? path / 2 : stream <= AUTO_STREAMS ? path / 2 / AUTO_STREAMS : 0;
 }
 

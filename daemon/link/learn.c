@@ -324,8 +324,10 @@ int pxd_lesson_make(const struct pxd_predictor *p, unsigned word, const uint8_t 
 	struct pxd_lesson *t;
 	struct learner *l;
 	struct view v;
-	int rc = view_make(&v, p, word, ref, count, false);
+	int rc;
 
+	pxd_ieee();
+	rc = view_make(&v, p, word, ref, count, false);
 	if (rc < 0)
 		return rc;
 	t = malloc(pxd_lesson_size(word, n));
@@ -414,8 +416,10 @@ static int run_any(const struct pxd_predictor *p, unsigned word, const struct px
 	struct pxd_lesson *own;
 	size_t count = n / word;
 	struct view v;
-	int rc = view_make(&v, p, word, ref, count, true);
+	int rc;
 
+	pxd_ieee();
+	rc = view_make(&v, p, word, ref, count, true);
 	if (rc < 0)
 		return rc;
 	rc = pxd_lesson_have(p, word, &t, &own, ref, n);

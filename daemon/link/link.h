@@ -20,6 +20,7 @@
 #include "node.h"
 #include "parser.h"
 #include "recording.h"
+#include "vain.h"
 
 /* A stream with more bytes waiting gets no new segments: more than sockets take at once on most paths, and little memory. */
 #define PXD_STREAM_HIGH (4u << 20)
@@ -125,6 +126,7 @@ struct pxd_path {
 	/* Compression (pack.c). */
 	struct pxd_auto *choose;
 	struct pxd_forecast *forecast; /* NULL: nothing is predicted on this path */
+	struct pxd_vain vain;          /* small messages */
 	unsigned packing;              /* segments with a worker, or waiting for one */
 	struct pxd_studies studies;
 	size_t packing_bytes; /* of memory that they hold */

@@ -20,6 +20,9 @@
 
 #define AHEAD_NS 5e6  /* before the wire is done, and a quarter of what it takes for the plain segment */
 #define HURRY    1.25 /* rates are reckoned so much higher */
+/* A message that came with its envelope takes so many bytes more on the wire as a segment, and so much of everybody's time. */
+#define MORE_BYTES (2.0 * PX_FRAME_SIZE)
+#define MORE_NS    60e3
 
 /* What a segment may refer to: of which stream, held. */
 struct refs {
@@ -33,6 +36,8 @@ struct job {
 	struct px_list turn; /* in l->late */
 	struct pxd_path *l;
 	struct px_frame f;
+	bool lossy;    /* asked for, perhaps not possible */
+	unsigned told; /* f.elem, if it was not guessed */
 	struct pxd_seg *in, *out;
 	struct pxd_choice ch;
 	struct pxd_predictor pred; /* if ch.predicted */
@@ -116,10 +121,31 @@ static bool refs_valid(const struct job *j)
 	return true;
 }
 
+/* Could f have left in one frame, with its envelope? */
+static bool small(const struct px_frame *f, size_t n)
+{
+	return n == f->total && n <= PX_INLINE_MAX;
+}
+
+/* What small messages are known by, packed or not. */
+static uint64_t small_name(const struct px_frame *f)
+{
+	struct px_frame g = *f;
+
+	g.seg = 0;
+	g.offset = 0;
+	return pxd_history_name(&g);
+}
+
+/* Segment j leaves with `out` bytes. */
 static void count(struct pxd_path *l, const struct job *j, size_t out)
 {
+	double saved = (double)j->in->len - (double)out;
 	unsigned slot = out < j->in->len ? pxd_codec_slot(j->ch.codec) : 0;
 
+	if (small(&j->f, j->in->len))
+		pxd_vain_learn(
+			&l->vain, small_name(&j->f), j->told, saved > MORE_BYTES + MORE_NS / 1e9 * l->rate);
 	if (out < j->in->len && j->hint.bound != 0) {
 		if (l->count.lossy.segments == 0)
 			px_log(PX_LOG_WARN,
@@ -239,7 +265,7 @@ static void on_packed(uv_work_t *w, int status)
 
 	l->d->events++;
 	account(j, -1);
-	if (status == 0 && j->hint.bound == 0) {
+	if (status == 0 && !j->lossy) {
 		pxd_auto_learn(l->choose, j->ch, j->f.elem, j->in->len, j->n, j->passed);
 		if (j->ch.predicted)
 			pxd_forecast_learn(l->forecast, &j->scene, j->ch.codec, j->n);
@@ -322,9 +348,9 @@ bool pxd_pack_pays(struct pxd_path *l, const struct px_frame *f, size_t n)
 {
 	if (!l->choose || n < PXD_PACK_MIN)
 		return false;
-	if (l->opts->compress != PXD_COMPRESS_AUTO || foreseen(l, f, n))
+	if (l->opts->compress != PXD_COMPRESS_AUTO || l->opts->predict == PXD_PREDICTION_ALWAYS)
 		return true;
-	if (!codecs_keep_up(l))
+	if (!codecs_keep_up(l) || pxd_vain_rests(&l->vain, small_name(f), f->elem))
 		return false;
 	return l->rate < PXD_THIN || !pxd_auto_leaves(l->choose, n, f->elem, l->rate, wire_ahead(l));
 }
@@ -477,12 +503,13 @@ static void on_late(uv_timer_t *t)
 
 int pxd_pack(struct pxd_path *l, const struct px_frame *f, struct pxd_seg *seg, bool ahead)
 {
-	struct job j = { .l = l, .f = *f, .in = seg, .refs = { .stream = -1 } }, *k;
+	struct job j = { .l = l, .f = *f, .told = f->elem, .in = seg, .refs = { .stream = -1 } }, *k;
 
 	if (f->elem <= 1 && (l->recorder || guesses(l)))
 		j.f.elem = (uint8_t)pxd_words_guess(seg->data, seg->len, l->d->hello.repr.big_endian);
 	pxd_recorder_put(l->recorder, &j.f, seg->data);
 	j.hint = hint_of(l, f);
+	j.lossy = j.hint.bound != 0;
 	j.f.seq = 0;
 	if (!l->choose || j.hint.bound != 0 || !foreseen(l, &j.f, seg->len) ||
 		(px_list_empty(&l->late) && early(l, seg->len) <= 0) || !(k = malloc(sizeof *k)))

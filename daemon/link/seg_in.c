@@ -2,7 +2,7 @@
  *
  * Design. What is remembered, and what a segment refers to, is settled when its frame is taken over, in the order of the stream's
  * numbers, which is the order in which the writer has settled it. Decoding comes later and beside the loop, in any order; so a
- * remembered segment may have no bytes yet, and whoever refers to it waits for them (pack.c).
+ * remembered segment may have no bytes yet, and whoever refers to it waits for them (unpack.c).
  */
 #include "seg_in.h"
 

@@ -16,6 +16,7 @@
 #define TRUST      16
 #define TRUST_MOST 256
 #define USED       2
+#define FAR        16
 #define AGAIN      16 /* a lesson ahead in so many, if there is no trust */
 
 enum state { QUEUED, BUSY, DONE };
@@ -226,15 +227,13 @@ void pxd_study_left(struct pxd_student *s)
 		study_free(t);
 }
 
-/* How many segments of the flow lie between what p refers to first and next, and one. 0: they have been forgotten. */
+/* How many segments of the flow lie between what p refers to first and next, and one. 0: too many, or they have been forgotten. */
 static int distance(struct pxd_kept *const *ref)
 {
-	int n = 1;
-	const struct pxd_kept *k;
-
-	while ((k = pxd_kept_before(ref[0], n)) && k != ref[1])
-		n++;
-	return k ? n : 0;
+	for (int n = 1; n <= FAR; n++)
+		if (pxd_kept_before(ref[0], n) == ref[1])
+			return n;
+	return 0;
 }
 
 void pxd_study_ahead(struct pxd_studies *a, const struct pxd_predictor *p, unsigned word, struct pxd_kept *k,

@@ -182,9 +182,14 @@ void px_req_args(struct px_req *r, const void *buf, MPI_Count count, MPI_Datatyp
 /* A blocking operation described by r, which is on the stack: start, wait, raise. */
 static int finish_blocking(struct px_req *r, int rc, MPI_Status *status)
 {
+	bool hushed;
+
 	if (rc != MPI_SUCCESS)
 		return rc;
+	hushed = r->native != MPI_REQUEST_NULL && px_hush(r->c);
 	rc = px_req_wait(r);
+	if (hushed)
+		px_hush_end();
 	px_status_copy(status, &r->status);
 	if (rc != MPI_SUCCESS && !r->raised)
 		px_raise_as(r->c, rc, r->why);

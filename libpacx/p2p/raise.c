@@ -75,6 +75,55 @@ static int raise_on(MPI_Comm comm, int code, const char *text)
 	return code;
 }
 
+int px_hushed;
+
+#ifdef MPICH_VERSION
+static MPI_Errhandler worlds; /* before px_hush */
+
+static void put_back(MPI_Errhandler h)
+{
+	if (!ends_the_job(h) && h != MPI_ERRORS_RETURN)
+		px_n.Errhandler_free(&h);
+}
+
+bool px_hush(const struct px_comm *c)
+{
+	MPI_Errhandler own, world;
+	bool apart;
+
+	if (handle_of(c) == MPI_COMM_WORLD || px_n.Comm_get_errhandler(handle_of(c), &own) != MPI_SUCCESS)
+		return false;
+	px_n.Comm_get_errhandler(MPI_COMM_WORLD, &world);
+	apart = own != (px_hushed > 0 ? worlds : world);
+	put_back(own);
+	if (apart && px_hushed++ == 0) {
+		worlds = world;
+		px_n.Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	} else {
+		put_back(world);
+	}
+	return apart;
+}
+
+void px_hush_end(void)
+{
+	if (--px_hushed > 0)
+		return;
+	px_n.Comm_set_errhandler(MPI_COMM_WORLD, worlds);
+	put_back(worlds);
+}
+#else
+bool px_hush(const struct px_comm *c)
+{
+	(void)c;
+	return false;
+}
+
+void px_hush_end(void)
+{
+}
+#endif
+
 int px_raise_as(struct px_comm *c, int code, const char *text)
 {
 	if (px_serving)

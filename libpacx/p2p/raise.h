@@ -34,6 +34,13 @@ int px_raise_as(struct px_comm *c, int code, const char *text);
  * handlers are not a communicator's. The handler is as a get_errhandler has given it, and is released here. */
 void px_raise_fatal(MPI_Errhandler handler, int code);
 
+/* px_hush: before a blocking call on c waits for a native request: MPICH raises what such a request meets on MPI_COMM_WORLD, where the call itself
+ * would be raised on c. true: until px_hush_end it raises nothing there, and px_hushed is not 0; what fails meanwhile is for libpacx to
+ * raise. The lock is held. */
+bool px_hush(const struct px_comm *c);
+void px_hush_end(void);
+extern int px_hushed;
+
 /* px_raising: this thread calls an error handler for an error of ours; errhandler.c asks. */
 extern _Thread_local bool px_raising;
 

@@ -185,7 +185,7 @@ void px_req_unpost(struct px_req *r)
 void px_req_native_done(struct px_req *r, const MPI_Status *st, int rc)
 {
 	r->error = rc;
-	r->raised = rc != MPI_SUCCESS; /* by the native call */
+	r->raised = rc != MPI_SUCCESS && px_hushed == 0; /* by the native call */
 	r->native = MPI_REQUEST_NULL;
 	r->status = *st;
 	if (r->kind == PX_RECV && st->MPI_SOURCE >= 0 && st->MPI_SOURCE < r->c->nlocal)

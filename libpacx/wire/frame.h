@@ -59,7 +59,7 @@ enum px_frame_type {
 enum px_frame_flags {
 	PX_FF_SYNC = 1 << 0,    /* the sender waits for an ACK */
 	PX_FF_CHECK = 1 << 1,   /* `check` is valid */
-	PX_FF_COLL = 1 << 2,    /* belongs to a collective operation (statistics only) */
+	PX_FF_COLL = 1 << 2,    /* belongs to a collective operation (statistics, and what its tag means to a history) */
 	PX_FF_RESERVE = 1 << 3, /* SEG: sent on the credit that is kept for pulled messages */
 	PX_FF_DATA = 1 << 4,    /* inside a site: not an announcement, only the beginning of its payload */
 	PX_FF_KEEP = 1 << 5,    /* SEG: both ends of the stream remember it, later ones may refer to it */

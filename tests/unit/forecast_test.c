@@ -123,6 +123,48 @@ TEST(zeros_at_a_boundary_do_not_keep_weights_away)
 	CHECK(ratio < 0.2);
 }
 
+/* One flow after the other, each new: thousands of tags. How many looks they cost, and (*with) in how many something was predicted. */
+static uint64_t looks_at_new_flows(void (*fill)(double *to, size_t n, double t), int nrefs, int *with)
+{
+	static double step[8][N];
+	struct pxd_forecast *f = pxd_forecast_new();
+	struct pxd_codec *c = pxd_codec_new();
+	uint64_t looks = 0;
+
+	*with = 0;
+	for (int t = 0; f && c && t < 1000; t++) {
+		struct pxd_scene s = { .flow = 0x9e3779b97f4a7c15u * (uint64_t)(t + 1),
+			.in = (uint8_t *)step[t % 8],
+			.n = sizeof step[0],
+			.elem = 8,
+			.big = HOST_BIG,
+			.nrefs = t < nrefs ? t : nrefs,
+			.back = 1 };
+		struct pxd_predictor p;
+		struct pxd_outlook o;
+
+		for (int i = 0; i < s.nrefs; i++)
+			s.ref[i] = (uint8_t *)step[(t + 7 - i) % 8];
+		fill(step[t % 8], N, t);
+		*with += pxd_forecast_choose(f, c, &s, &p, &o);
+		looks = pxd_forecast_looks(f);
+	}
+	pxd_forecast_free(f);
+	pxd_codec_free(c);
+	return looks;
+}
+
+TEST(thousands_of_flows_do_not_cost_a_look_each)
+{
+	int with;
+
+	CHECK(looks_at_new_flows(noise, 0, &with) < 80);
+	CHECK_INT(with, 0);
+	CHECK(looks_at_new_flows(noise, PXD_PREDICT_REFS, &with) < 80);
+	CHECK(looks_at_new_flows(wave, 0, &with) < 80);
+	CHECK(with > 990);
+}
+
 TEST(a_predictor_takes_what_is_at_hand_only)
 {
 	static double step[12][N];

@@ -160,6 +160,7 @@ TEST(shares_are_the_same_at_both_ends)
 	REQUIRE(pxd_hosts_parse(text, strlen(text), "F", &h, why, sizeof why) == 0);
 	CHECK_INT(pxd_history_share(h, 0, 1, 0), (32 << 20) / 4 / 2 / 2);
 	CHECK_INT(pxd_history_share(h, 1, 0, 1), (32 << 20) / 4 / 3 / 2);
+	CHECK_INT(pxd_history_share(h, 0, 1, 2), 0); /* there are two streams */
 	CHECK_INT(pxd_history_share(h, 1, 2, 0), 0);
 	CHECK_INT(pxd_history_share(h, 0, 2, 0), 0);
 	CHECK_INT(pxd_history_memory(h, 0), 8 << 20);
