@@ -1,7 +1,7 @@
 /* vain.c: see vain.h. */
 #include "vain.h"
 
-#define REST_MAX 64
+#define REST_MAX 256
 
 static struct pxd_rest *kind_of(struct pxd_vain *v, unsigned elem)
 {
