@@ -191,7 +191,7 @@ static int type_look(MPI_Datatype t, struct px_type *p)
 	return rc;
 }
 
-const struct px_type *px_type_get(MPI_Datatype t)
+static struct px_type *entry_of(MPI_Datatype t)
 {
 	struct px_type *p;
 
@@ -207,11 +207,31 @@ const struct px_type *px_type_get(MPI_Datatype t)
 		free(p);
 		return NULL;
 	}
+	p->committed = predefined(t);
 	if (px_map_put(cache, type_key(t), p) < 0) {
 		free(p);
 		return NULL;
 	}
 	return p;
+}
+
+const struct px_type *px_type_get(MPI_Datatype t)
+{
+	return entry_of(t);
+}
+
+int px_type_committed(MPI_Datatype t, MPI_Comm comm)
+{
+	struct px_type *p = entry_of(t);
+	int rc = MPI_SUCCESS;
+	char nothing;
+
+	if (!p || p->committed) /* what is no type at all is found by who needs it */
+		return rc;
+	rc = px_n.Send(&nothing, 1, t, MPI_PROC_NULL, 0,
+		comm); /* there is no call to ask, but those that communicate look */
+	p->committed = rc == MPI_SUCCESS;
+	return rc;
 }
 
 void px_type_keep_map(MPI_Datatype t, struct px_typemap *m)

@@ -20,9 +20,10 @@ struct px_type {
 	MPI_Count size;       /* bytes of data in one element */
 	MPI_Count lb, extent; /* spacing of elements */
 	MPI_Count true_lb, true_extent;
-	uint8_t elem;  /* size of its basic elements if all are alike (1 .. 16), else 0; for compression */
-	bool floating; /* they are all floats, or all doubles */
-	bool contig;   /* n elements are n * size bytes from the buffer address on, in type map order */
+	uint8_t elem;   /* size of its basic elements if all are alike (1 .. 16), else 0; for compression */
+	bool floating;  /* they are all floats, or all doubles */
+	bool committed; /* as far as anybody has asked */
+	bool contig;    /* n elements are n * size bytes from the buffer address on, in type map order */
 	struct px_shape shape;  /* if elem is 4 or 8 */
 	struct px_typemap *map; /* typemap.h; NULL: nobody has asked yet */
 };
@@ -33,6 +34,9 @@ int px_type_many(MPI_Count count, MPI_Aint displ, MPI_Datatype t, MPI_Datatype *
 
 /* px_type_get: information on t, borrowed until t is freed. NULL when t is no valid datatype. */
 const struct px_type *px_type_get(MPI_Datatype t);
+
+/* px_type_committed: MPI_SUCCESS, or what the vendor says of a type that is not, which it raises on comm. */
+int px_type_committed(MPI_Datatype t, MPI_Comm comm);
 
 /* px_type_order_is_c: is that, from the contents of a subarray or distributed array, MPI_ORDER_C? */
 bool px_type_order_is_c(MPI_Count order);

@@ -59,6 +59,12 @@ static int native_isend(struct px_req *r, int to)
 }
 
 /* The status of a send says only that it was not cancelled. */
+/* The vendor looks at the datatypes of its own messages only. MPI error code, raised. */
+static int usable(const struct px_req *r)
+{
+	return r->count > 0 ? px_type_committed(r->type, px_raised_on(r->c)) : MPI_SUCCESS;
+}
+
 int px_send_start(struct px_req *r)
 {
 	int rc;
@@ -74,6 +80,9 @@ int px_send_start(struct px_req *r)
 		r->raised = true;
 		return rc;
 	}
+	rc = usable(r);
+	if (rc != MPI_SUCCESS)
+		return rc;
 	rc = px_channel_send(r, r->c->ctx, px_grank(r->c, r->peer), 0);
 	if (rc != MPI_SUCCESS) {
 		px_raise_as(r->c, rc, r->why);
@@ -149,6 +158,9 @@ int px_recv_start(struct px_req *r)
 	}
 	if (!px_type_get(r->type))
 		return px_raise_type(c);
+	rc = usable(r);
+	if (rc != MPI_SUCCESS)
+		return rc;
 	u = take_arrived(r, &local, &rc);
 	if (local)
 		return rc;

@@ -17,7 +17,7 @@
 
 #define TEXT_MAX 400
 
-static MPI_Comm handle_of(const struct px_comm *c)
+MPI_Comm px_raised_on(const struct px_comm *c)
 {
 	/* WORLD's handler must see MPI_COMM_WORLD, the handle that the application knows. */
 	return !c || c->native == px_world_native ? MPI_COMM_WORLD : c->face;
@@ -91,7 +91,8 @@ bool px_hush(const struct px_comm *c)
 	MPI_Errhandler own, world;
 	bool apart;
 
-	if (handle_of(c) == MPI_COMM_WORLD || px_n.Comm_get_errhandler(handle_of(c), &own) != MPI_SUCCESS)
+	if (px_raised_on(c) == MPI_COMM_WORLD ||
+		px_n.Comm_get_errhandler(px_raised_on(c), &own) != MPI_SUCCESS)
 		return false;
 	px_n.Comm_get_errhandler(MPI_COMM_WORLD, &world);
 	apart = own != (px_hushed > 0 ? worlds : world);
@@ -128,7 +129,7 @@ int px_raise_as(struct px_comm *c, int code, const char *text)
 {
 	if (px_serving)
 		return code; /* kept: the operation that it belongs to raises it when it completes */
-	return raise_on(handle_of(c), code, text);
+	return raise_on(px_raised_on(c), code, text);
 }
 
 void px_raise_fatal(MPI_Errhandler handler, int code)
@@ -308,7 +309,7 @@ int px_unsupported(struct px_comm *c, const char *name, const char *why)
 {
 	const char *outer = px_function;
 
-	if (!fatal_on(handle_of(c)))
+	if (!fatal_on(px_raised_on(c)))
 		say_unsupported(name, why);
 	px_function = name;
 	px_raise(c, MPI_ERR_UNSUPPORTED_OPERATION, "not supported on a communicator that spans sites: %s",

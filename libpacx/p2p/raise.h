@@ -34,6 +34,9 @@ int px_raise_as(struct px_comm *c, int code, const char *text);
  * handlers are not a communicator's. The handler is as a get_errhandler has given it, and is released here. */
 void px_raise_fatal(MPI_Errhandler handler, int code);
 
+/* px_raised_on: the communicator that c's errors are raised on, for native calls that raise what is ours. */
+MPI_Comm px_raised_on(const struct px_comm *c);
+
 /* px_hush: before a blocking call on c waits for a native request: MPICH raises what such a request meets on MPI_COMM_WORLD, where the call itself
  * would be raised on c. true: until px_hush_end it raises nothing there, and px_hushed is not 0; what fails meanwhile is for libpacx to
  * raise. The lock is held. */

@@ -124,6 +124,27 @@ static void no_output(void)
 	MPI_Group_free(&group);
 }
 
+/* A datatype that is not committed, among all pairs of sites; committed, it is as good as any. */
+static void not_committed(MPI_Comm comm)
+{
+	int to = (chk_rank + chk_size / 2) % chk_size, b[2] = { 1, 2 }, got[2] = { 0 };
+	int from = (chk_rank + chk_size - chk_size / 2) % chk_size;
+	MPI_Request q = MPI_REQUEST_NULL;
+	MPI_Datatype t;
+
+	MPI_Type_contiguous(2, MPI_INT, &t);
+	CHECK_EQ(chk_class(MPI_Send(b, 1, t, to, 5, comm)), MPI_ERR_TYPE);
+	CHECK_EQ(chk_class(MPI_Irecv(got, 1, t, from, 5, comm, &q)), MPI_ERR_TYPE);
+	CHECK(q == MPI_REQUEST_NULL);
+	CHECK_EQ(chk_class(MPI_Recv(got, 1, t, MPI_ANY_SOURCE, 5, comm, MPI_STATUS_IGNORE)), MPI_ERR_TYPE);
+	MPI_Type_commit(&t);
+	MPI_Irecv(got, 1, t, from, 5, comm, &q);
+	CHECK_EQ(chk_class(MPI_Send(b, 1, t, to, 5, comm)), MPI_SUCCESS);
+	MPI_Wait(&q, MPI_STATUS_IGNORE);
+	CHECK_EQ(got[0] + 10 * got[1], 21);
+	MPI_Type_free(&t);
+}
+
 /* An empty message of no datatype: some MPIs look at it, others do not, but the same in every communicator. */
 static void no_type(void)
 {
@@ -163,8 +184,10 @@ int main(int argc, char **argv)
 	all_bad(MPI_COMM_WORLD, 0);
 	no_output();
 	no_type();
+	not_committed(MPI_COMM_WORLD);
 	MPI_Comm_dup(MPI_COMM_WORLD, &dup);
 	all_bad(dup, 0); /* inherited */
+	not_committed(dup);
 
 	MPI_Comm_create_errhandler(handler, &h);
 	MPI_Comm_set_errhandler(dup, h);
