@@ -137,15 +137,20 @@ static uint64_t small_name(const struct px_frame *f)
 	return pxd_history_name(&g);
 }
 
-/* Segment j leaves with `out` bytes. */
-static void count(struct pxd_path *l, const struct job *j, size_t out)
+/* Segment j leaves with `out` bytes: has that paid, if it could have left without? */
+static void judge_small(struct pxd_path *l, const struct job *j, size_t out)
 {
 	double saved = (double)j->in->len - (double)out;
-	unsigned slot = out < j->in->len ? pxd_codec_slot(j->ch.codec) : 0;
 
 	if (small(&j->f, j->in->len))
 		pxd_vain_learn(
 			&l->vain, small_name(&j->f), j->told, saved > MORE_BYTES + MORE_NS / 1e9 * l->rate);
+}
+
+static void count(struct pxd_path *l, const struct job *j, size_t out)
+{
+	unsigned slot = out < j->in->len ? pxd_codec_slot(j->ch.codec) : 0;
+
 	if (out < j->in->len && j->hint.bound != 0) {
 		if (l->count.lossy.segments == 0)
 			px_log(PX_LOG_WARN,
@@ -282,6 +287,7 @@ static void on_packed(uv_work_t *w, int status)
 	} else {
 		count(l, j, j->in->len);
 	}
+	judge_small(l, j, seg->len);
 	if (l->closed)
 		pxd_seg_put(seg);
 	else
@@ -421,6 +427,7 @@ static int put_plain(struct job *j, bool ahead)
 	int rc;
 
 	count(j->l, j, j->in->len);
+	judge_small(j->l, j, j->in->len);
 	wire_note(j->l, j->in->len);
 	if (j->f.flags & PX_FF_KEEP) {
 		rc = pxd_path_put_kept(
