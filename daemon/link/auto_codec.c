@@ -42,7 +42,7 @@ struct candidate {
 };
 
 enum { LZ4, ZSTD1, ZSTD3, RESIDUAL, CANDIDATES };
-enum { SAMPLER = ZSTD1, CLASSES = 5 };
+enum { SAMPLER = ZSTD1 };
 
 static const struct candidate candidates[CANDIDATES] = {
 	[LZ4] = { PXD_CODEC_LZ4, 1, 0.15, 8, 1.25, 1 / 3.0 },
@@ -76,7 +76,7 @@ struct class
 struct pxd_auto {
 	enum pxd_compress mode;
 	int level;
-	struct class class[CLASSES], predicted[CLASSES];
+	struct class class[PXD_ELEM_CLASSES], predicted[PXD_ELEM_CLASSES];
 	double saved;  /* ns that may be lost */
 	double rate;   /* bytes/ns, at the last choice */
 	double hidden; /* ns that the queue hid then */
@@ -98,7 +98,7 @@ struct pxd_auto *pxd_auto_new(const struct pxd_link_opts *o)
 		return NULL;
 	a->mode = o->compress;
 	a->level = o->compress_level;
-	for (int k = 0; k < CLASSES; k++) {
+	for (int k = 0; k < PXD_ELEM_CLASSES; k++) {
 		a->class[k].pause_next = a->predicted[k].pause_next = 1;
 		a->class[k].plain_next = a->predicted[k].plain_next = RESAMPLE;
 		a->class[k].candidates = RESIDUAL;
@@ -119,11 +119,7 @@ uint64_t pxd_auto_samples(const struct pxd_auto *a)
 
 static struct class *class_of(struct pxd_auto *a, unsigned elem, bool predicted)
 {
-	return (predicted ? a->predicted : a->class) + (elem == 2           ? 1
-							       : elem == 4  ? 2
-							       : elem == 8  ? 3
-							       : elem == 16 ? 4
-									    : 0);
+	return &(predicted ? a->predicted : a->class)[pxd_elem_class(elem)];
 }
 
 static int with_shuffle(int codec, unsigned elem)

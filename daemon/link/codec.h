@@ -32,6 +32,12 @@ size_t pxd_codec_pack(struct pxd_codec *c, int codec, int level, unsigned elem, 
 int pxd_codec_unpack(struct pxd_codec *c, int codec, unsigned elem, const uint8_t *in, size_t n, uint8_t *out,
 	size_t want);
 bool pxd_codec_shuffles(unsigned elem); /* 2, 4, 8, 16 */
-const char *pxd_codec_name(int codec);  /* "zstd+shuffle" */
+/* pxd_elem_class: element sizes that are treated alike: those, and all others. */
+enum { PXD_ELEM_CLASSES = 5 };
+static inline unsigned pxd_elem_class(unsigned elem)
+{
+	return elem == 2 ? 1 : elem == 4 ? 2 : elem == 8 ? 3 : elem == 16 ? 4 : 0;
+}
+const char *pxd_codec_name(int codec); /* "zstd+shuffle" */
 
 #endif

@@ -36,7 +36,6 @@
 #define ROWS       512   /* the longest row looked for */
 #define MOVED      4096  /* numbers that are looked at for it */
 #define TIE        1.01  /* so much more leaves about as much */
-#define WORDS      3     /* kinds of numbers: of 4 bytes, of 8, others */
 #define KEEP       60    /* of 256: a block of numbers counts about a quarter after the next one */
 
 static const uint8_t strides[] = { 1, 2, 3, 4, 5, 6 };
@@ -69,7 +68,8 @@ struct fresh {
 
 struct pxd_forecast {
 	struct slot slot[SLOTS];
-	struct fresh fresh[WORDS][PXD_PREDICT_REFS + 1][PXD_PREDICT_SPACED + 1]; /* by what is at hand */
+	struct fresh fresh[PXD_ELEM_CLASSES][PXD_PREDICT_REFS + 1]
+			  [PXD_PREDICT_SPACED + 1]; /* by what is at hand */
 	uint64_t looks, now;
 	uint8_t out[SAMPLE], packed[SAMPLE];
 	double moved[MOVED];
@@ -127,15 +127,20 @@ static int spaced(const struct pxd_scene *s, int period)
 	return n;
 }
 
-/* By the number of references, whether the first one is that of the message before, and if not, how many are at equal distances. */
+/* How many references are at equal distances, if the first one is not that of the message before. */
+static int apart(const struct pxd_scene *s)
+{
+	return s->back > 1 ? spaced(s, 1) : 0;
+}
+
 static struct choice *choice_of(struct slot *t, const struct pxd_scene *s)
 {
-	return &t->best[s->nrefs][s->back > 1 ? spaced(s, 1) : 0];
+	return &t->best[s->nrefs][apart(s)];
 }
 
 static struct fresh *fresh_of(struct pxd_forecast *f, const struct pxd_scene *s)
 {
-	return &f->fresh[s->elem == 4 ? 0 : s->elem == 8 ? 1 : 2][s->nrefs][s->back > 1 ? spaced(s, 1) : 0];
+	return &f->fresh[pxd_elem_class(s->elem)][s->nrefs][apart(s)];
 }
 
 void pxd_scene_refs(const struct pxd_scene *s, const struct pxd_predictor *p, int *out)

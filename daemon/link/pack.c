@@ -20,7 +20,8 @@
 
 #define AHEAD_NS 5e6  /* before the wire is done, and a quarter of what it takes for the plain segment */
 #define HURRY    1.25 /* rates are reckoned so much higher */
-/* A message that came with its envelope takes so many bytes more on the wire as a segment, and so much of everybody's time. */
+/* A message that came with its envelope takes one frame more as a segment, which counts twice, as what it saves next time may be less, and so
+ * much of everybody's time. */
 #define MORE_BYTES (2.0 * PX_FRAME_SIZE)
 #define MORE_NS    60e3
 

@@ -214,7 +214,8 @@ void pxd_predict_apply(const struct pxd_predictor *p, unsigned word, const uint8
 {
 	bool swap = ((p->how & PXD_PREDICT_BIG) != 0) != HOST_BIG, order = p->how & PXD_PREDICT_FLOAT;
 
-	pxd_ieee();
+	if (pxd_predict_weighted(p))
+		pxd_ieee();
 	memcpy(out + n / word * word, in + n / word * word, n % word);
 	if (p->how & PXD_PREDICT_XOR)
 		exclusive(word, in, swap, ref[0], swap, n, out, HOST_BIG);
@@ -231,7 +232,8 @@ void pxd_predict_undo(
 {
 	bool swap = ((p->how & PXD_PREDICT_BIG) != 0) != HOST_BIG, order = p->how & PXD_PREDICT_FLOAT;
 
-	pxd_ieee();
+	if (pxd_predict_weighted(p))
+		pxd_ieee();
 	if (p->how & PXD_PREDICT_XOR)
 		exclusive(word, data, HOST_BIG, ref[0], swap, n, data, swap);
 	else if (word == 8 && !swap && order)

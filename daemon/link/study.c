@@ -16,7 +16,7 @@
 #define TRUST      16
 #define TRUST_MOST 256
 #define USED       2
-#define FAR        16
+#define FAR        16 /* segments between references; the farthest come every fourth message (forecast.h) */
 #define AGAIN      16 /* a lesson ahead in so many, if there is no trust */
 
 enum state { QUEUED, BUSY, DONE };

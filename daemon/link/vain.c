@@ -3,11 +3,6 @@
 
 #define REST_MAX 256
 
-static struct pxd_rest *kind_of(struct pxd_vain *v, unsigned elem)
-{
-	return &v->kind[elem == 2 ? 1 : elem == 4 ? 2 : elem == 8 ? 3 : elem == 16 ? 4 : 0];
-}
-
 static struct pxd_rest *place_of(struct pxd_vain *v, uint64_t flow)
 {
 	return &v->flow[(flow ^ flow >> 32) % PXD_VAIN_FLOWS];
@@ -18,7 +13,7 @@ bool pxd_vain_rests(struct pxd_vain *v, uint64_t flow, unsigned elem)
 	struct pxd_rest *r = place_of(v, flow);
 
 	if (r->flow != flow)
-		r = kind_of(v, elem);
+		r = &v->kind[pxd_elem_class(elem)];
 	if (r->left == 0)
 		return false;
 	r->left--;
@@ -42,5 +37,5 @@ void pxd_vain_learn(struct pxd_vain *v, uint64_t flow, unsigned elem, bool paid)
 	if (r->flow != flow)
 		*r = (struct pxd_rest){ .flow = flow };
 	note(r, paid);
-	note(kind_of(v, elem), paid);
+	note(&v->kind[pxd_elem_class(elem)], paid);
 }

@@ -10,16 +10,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "codec.h"
+
 struct pxd_rest {
 	uint64_t flow;
 	unsigned left, next; /* messages to be left alone; then, if it is in vain again */
 };
 
-enum { PXD_VAIN_FLOWS = 256, PXD_VAIN_KINDS = 5 };
+enum { PXD_VAIN_FLOWS = 256 };
 
 /* All zero: nothing has been in vain. */
 struct pxd_vain {
-	struct pxd_rest flow[PXD_VAIN_FLOWS], kind[PXD_VAIN_KINDS];
+	struct pxd_rest flow[PXD_VAIN_FLOWS], kind[PXD_ELEM_CLASSES];
 };
 
 /* pxd_vain_rests: is the next message of a flow (its name, hashed), of numbers of elem bytes, to be left alone? It counts as one that was. */

@@ -58,13 +58,13 @@ static int native_isend(struct px_req *r, int to)
 	}
 }
 
-/* The status of a send says only that it was not cancelled. */
 /* The vendor looks at the datatypes of its own messages only. MPI error code, raised. */
 static int usable(const struct px_req *r)
 {
 	return r->count > 0 ? px_type_committed(r->type, px_raised_on(r->c)) : MPI_SUCCESS;
 }
 
+/* The status of a send says only that it was not cancelled. */
 int px_send_start(struct px_req *r)
 {
 	int rc;

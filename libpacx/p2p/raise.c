@@ -32,6 +32,13 @@ static bool ends_the_job(MPI_Errhandler h)
 	return h == MPI_ERRORS_ARE_FATAL;
 }
 
+/* h as a get_errhandler has given it. */
+static void put_back(MPI_Errhandler h)
+{
+	if (!ends_the_job(h) && h != MPI_ERRORS_RETURN)
+		px_n.Errhandler_free(&h);
+}
+
 /* Does an error on comm end the job? */
 static bool fatal_on(MPI_Comm comm)
 {
@@ -41,8 +48,7 @@ static bool fatal_on(MPI_Comm comm)
 	if (!px.on || px_n.Comm_get_errhandler(comm, &h) != MPI_SUCCESS)
 		return false;
 	fatal = ends_the_job(h);
-	if (!fatal && h != MPI_ERRORS_RETURN)
-		px_n.Errhandler_free(&h);
+	put_back(h);
 	return fatal;
 }
 
@@ -61,31 +67,32 @@ static void end_job(int code, const char *text)
 }
 
 _Thread_local bool px_raising;
+int px_hushed;
+static MPI_Errhandler worlds; /* MPI_COMM_WORLD's, while px_hushed is not 0 */
+
+/* MPI_COMM_WORLD gets its own handler back (true) for an error of another thread than those that are hushed. */
+static void world_speaks(MPI_Comm comm, bool yes)
+{
+	if (px_hushed > 0 && comm == MPI_COMM_WORLD)
+		px_n.Comm_set_errhandler(comm, yes ? worlds : MPI_ERRORS_RETURN);
+}
 
 static int raise_on(MPI_Comm comm, int code, const char *text)
 {
 	int rc;
 
+	world_speaks(comm, true);
 	if (fatal_on(comm))
 		end_job(code, text);
 	px_raising = true;
 	px_blocking(rc, px_n.Comm_call_errhandler(comm, code));
 	px_raising = false;
+	world_speaks(comm, false);
 	(void)rc;
 	return code;
 }
 
-int px_hushed;
-
 #ifdef MPICH_VERSION
-static MPI_Errhandler worlds; /* before px_hush */
-
-static void put_back(MPI_Errhandler h)
-{
-	if (!ends_the_job(h) && h != MPI_ERRORS_RETURN)
-		px_n.Errhandler_free(&h);
-}
-
 bool px_hush(const struct px_comm *c)
 {
 	MPI_Errhandler own, world;
@@ -136,8 +143,7 @@ void px_raise_fatal(MPI_Errhandler handler, int code)
 {
 	if (px.on && ends_the_job(handler))
 		end_job(code, NULL);
-	if (handler != MPI_ERRORS_RETURN && !ends_the_job(handler))
-		px_n.Errhandler_free(&handler);
+	put_back(handler);
 }
 
 int px_raise(struct px_comm *c, int code, const char *fmt, ...)
