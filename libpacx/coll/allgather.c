@@ -1,5 +1,6 @@
 /* allgather.c: allgather(v): gather inside each site, leaders exchange the blocks of their sites, native
- * broadcast inside. Each item crosses to another site once, after one latency. Where sites are grouped, leaders exchange within the group, heads the blocks of
+ * broadcast inside. Each item crosses to another site once, after one latency. Of long blocks each site's is broadcast for itself: our own while the others
+ * are on their way, theirs in segments as they come. Where sites are grouped, leaders exchange within the group, heads the blocks of
  * their groups, and heads give the others what has come.
  * Where one site has much more than others its links would carry that while the rest idle: then all blocks go in pieces, one to each other site, which passes
  * it on, after two latencies. (Blocks that are alike fill all links alike: there pieces save nothing.)
@@ -17,23 +18,39 @@
 #include "raise.h"
 #include "unlike.h"
 
-/* Blocks travel by site, those of a group side by side and our own group's first; the result is wanted in rank order. */
+/* From so many bytes in all on what is copied inside a site takes longer than some broadcasts more. */
+#define APART (256 << 10)
+
+/* Blocks travel by site: in rank order where that is the same and there are no groups, else our own first, those of a group side by side. */
 struct spread {
-	const MPI_Count *bytes; /* [size] by rank */
-	char *by_site, *by_rank;
-	int *order;       /* [nparts] sites as they lie in by_site */
-	MPI_Count *start; /* [nparts] of a site's block in it */
-	MPI_Count *own;   /* [nparts] bytes of a site */
-	MPI_Count *group; /* [nparts] bytes of the group whose head it is */
+	const MPI_Count *bytes;  /* [size] by rank */
+	char *by_site, *by_rank; /* the same where blocks lie in rank order */
+	int *order;              /* [nparts] sites as they lie in by_site */
+	MPI_Count *start;        /* [nparts] of a site's block in it */
+	MPI_Count *own;          /* [nparts] bytes of a site */
+	MPI_Count *group;        /* [nparts] bytes of the group whose head it is */
 	MPI_Count total;
 };
+
+/* Is what lies by site, in the order of the parts, in rank order? */
+static bool in_rank_order(const struct px_comm *c)
+{
+	int r = 0;
+
+	for (int p = 0; p < c->nparts; p++)
+		for (int i = 0; i < px_part_count(c, p); i++)
+			if (px_member(c, p, i) != r++)
+				return false;
+	return true;
+}
 
 /* Where everything lies. */
 static bool lay_out(struct px_sched *s, const struct px_groups *g, struct spread *x)
 {
 	struct px_comm *c = px_sched_comm(s);
 	size_t n = (size_t)c->nparts;
-	int first = px_group_head(g, c->self);
+	bool ordered = !g->any && in_rank_order(c);
+	int first = ordered ? 0 : px_group_head(g, c->self);
 
 	x->order = px_sched_temp(s, n * sizeof *x->order);
 	x->start = px_sched_temp(s, n * sizeof *x->start);
@@ -55,8 +72,61 @@ static bool lay_out(struct px_sched *s, const struct px_groups *g, struct spread
 			x->total += x->own[p];
 		}
 	}
-	x->by_site = px_sched_temp(s, (size_t)x->total);
+	x->by_site = ordered ? x->by_rank : px_sched_temp(s, (size_t)x->total);
 	return px_sched_ok(s);
+}
+
+static void broadcast(struct px_sched *s, char *at, MPI_Count bytes)
+{
+	px_sched_native(s, &(struct px_call){ .kind = PX_CALL_BCAST,
+				   .r = at,
+				   .count = bytes,
+				   .type = MPI_BYTE,
+				   .large = !px_fits(bytes) });
+}
+
+/* Segment k of those in which the block of site p goes. */
+static MPI_Count segment_of(const struct spread *x, int p, int k, char **at)
+{
+	int n = px_cost_segments(PX_ALG_SEGMENTS, (double)x->own[p]);
+	MPI_Count first = k < n ? x->own[p] * k / n : 0;
+
+	*at = x->by_site + x->start[p] + first;
+	return k < n ? x->own[p] * (k + 1) / n - first : 0;
+}
+
+/* All of a site: the leaders' exchange and the broadcasts, side by side. */
+static void exchange_and_broadcast(struct px_sched *s, const struct spread *x)
+{
+	struct px_comm *c = px_sched_comm(s);
+	bool leader = c->lrank == 0;
+	MPI_Count most = 0, bytes;
+	int n;
+	char *at;
+
+	for (int p = 0; p < c->nparts; p++)
+		most = x->own[p] > most ? x->own[p] : most;
+	n = px_cost_segments(PX_ALG_SEGMENTS, (double)most);
+	for (int k = 0; k < n && leader; k++) {
+		px_sched_sub(s, k);
+		bytes = segment_of(x, c->self, k, &at);
+		for (int p = 0; p < c->nparts && bytes > 0; p++)
+			if (p != c->self)
+				px_sched_send(s, at, bytes, MPI_BYTE, px_leader(c, p));
+	}
+	broadcast(s, x->by_site + x->start[c->self], x->own[c->self]);
+	for (int k = 0; k < n; k++) {
+		px_sched_sub(s, k);
+		for (int p = 0; p < c->nparts; p++) {
+			bytes = segment_of(x, p, k, &at);
+			if (p == c->self || bytes == 0)
+				continue;
+			px_sched_when(s, leader ? px_sched_recv_all(s, at, bytes, px_leader(c, p)) : -1);
+			broadcast(s, at, bytes);
+		}
+	}
+	px_sched_sub(s, 0);
+	px_sched_round(s);
 }
 
 /* Leaders: the blocks of this site to others and theirs to us. */
@@ -75,7 +145,7 @@ static void exchange(struct px_sched *s, const struct px_groups *g, const struct
 	px_sched_round(s);
 	for (int p = 0; p < c->nparts && head == c->self; p++)
 		if (p != head && px_group_head(g, p) == p) {
-			px_sched_send(s, x->by_site, near, MPI_BYTE, px_leader(c, p));
+			px_sched_send(s, x->by_site + x->start[head], near, MPI_BYTE, px_leader(c, p));
 			px_sched_recv_all(s, x->by_site + x->start[p], x->group[p], px_leader(c, p));
 		}
 	if (head != c->self)
@@ -178,6 +248,7 @@ void px_coll_allgather(struct px_sched *s, const void *mine, const MPI_Count *by
 	const MPI_Count *counts;
 	const MPI_Aint *displs;
 	struct spread *x = px_sched_temp(s, sizeof *x);
+	bool pieces;
 
 	if (!g || !x || !px_coll_side_by_side(s, bytes, &counts, &displs))
 		return;
@@ -194,25 +265,25 @@ void px_coll_allgather(struct px_sched *s, const void *mine, const MPI_Count *by
 				   .rtype = MPI_BYTE,
 				   .large = !px_fits(x->total) });
 	px_sched_round(s);
-	if (in_pieces(c, x)) {
-		if (c->lrank == 0)
+	pieces = in_pieces(c, x);
+	if (!pieces && !g->any && !px_unlike_any && x->total >= APART) {
+		exchange_and_broadcast(s, x);
+	} else {
+		if (c->lrank == 0 && pieces)
 			exchange_pieces(s, x);
-	} else if (c->lrank == 0) {
-		exchange(s, g, x);
+		else if (c->lrank == 0)
+			exchange(s, g, x);
+		broadcast(s, x->by_site, x->total);
+		px_sched_round(s);
 	}
-	px_sched_native(s, &(struct px_call){ .kind = PX_CALL_BCAST,
-				   .r = x->by_site,
-				   .count = x->total,
-				   .type = MPI_BYTE,
-				   .large = !px_fits(x->total) });
-	px_sched_round(s);
-	px_sched_call(s, reorder, x);
+	if (x->by_site != x->by_rank)
+		px_sched_call(s, reorder, x);
 	px_sched_round(s);
 }
 
 /* The user's view: blocks of `t` in the receive buffer. */
 struct place {
-	char *packed;
+	char *packed; /* all blocks; the receive buffer itself where they lie so in it */
 	MPI_Count *bytes;
 	char *out;
 	const MPI_Count *counts; /* NULL: regular */
@@ -222,7 +293,7 @@ struct place {
 	const void *in; /* what this rank contributes, copied into `mine` when the operation starts */
 	MPI_Count in_count;
 	MPI_Datatype in_type;
-	char *mine;
+	const char *mine; /* packed; the send buffer itself where that is as good */
 };
 
 static MPI_Count count_of(const struct place *x, int r)
@@ -240,7 +311,7 @@ static int pack_mine(struct px_sched *s, void *arg)
 	struct place *x = arg;
 
 	(void)s;
-	return px_type_pack(x->in, x->in_count, x->in_type, x->mine);
+	return px_type_pack(x->in, x->in_count, x->in_type, (char *)x->mine);
 }
 
 static int unpack_all(struct px_sched *s, void *arg)
@@ -255,6 +326,25 @@ static int unpack_all(struct px_sched *s, void *arg)
 		from += x->bytes[r];
 	}
 	return rc;
+}
+
+/* Where all blocks lie in the receive buffer, if that is as they are packed; or NULL. */
+static char *as_packed(const struct place *x, int size)
+{
+	char *first = NULL;
+	MPI_Count at = 0;
+
+	if (!px_type_get(x->t)->contig)
+		return NULL;
+	for (int r = 0; r < size; at += x->bytes[r++]) {
+		if (x->bytes[r] == 0)
+			continue;
+		if (!first)
+			first = block_of(x, r);
+		else if (block_of(x, r) != first + at)
+			return NULL;
+	}
+	return first;
 }
 
 /* The caller's array may be gone before the operation is complete. */
@@ -285,7 +375,8 @@ static struct px_sched *build(enum px_coll which, const void *in, MPI_Count coun
 	struct px_sched *s = px_sched_new(c, which);
 	struct place *x = s ? px_sched_temp(s, sizeof *x) : NULL;
 	const struct px_type *p = px_type_get(rt);
-	MPI_Count total = 0;
+	MPI_Count total = 0, given;
+	char *there;
 
 	if (!x)
 		return s;
@@ -312,23 +403,29 @@ static struct px_sched *build(enum px_coll which, const void *in, MPI_Count coun
 		x->in_type = rt;
 		x->in = block_of(x, c->rank);
 	}
-	x->mine = px_sched_temp(s, (size_t)x->bytes[c->rank]);
-	x->packed = px_sched_temp(s, (size_t)total);
-	if (!px_sched_ok(s))
-		return s;
-	if (x->in_count * px_type_get(x->in_type)->size > x->bytes[c->rank]) {
+	given = x->in_count * px_type_get(x->in_type)->size;
+	if (given > x->bytes[c->rank]) {
 		px_sched_fail(s, MPI_ERR_TRUNCATE,
 			"this rank sends %lld bytes, but its block in the receive buffer has %lld",
-			(long long)(x->in_count * px_type_get(x->in_type)->size),
-			(long long)x->bytes[c->rank]);
+			(long long)given, (long long)x->bytes[c->rank]);
 		return s;
 	}
-	px_sched_call(s, pack_mine, x);
+	if (in != MPI_IN_PLACE && given == x->bytes[c->rank] && px_type_get(x->in_type)->contig)
+		x->mine = in;
+	else
+		x->mine = px_sched_temp(s, (size_t)x->bytes[c->rank]);
+	there = as_packed(x, c->size);
+	x->packed = there ? there : px_sched_temp(s, (size_t)total);
+	if (!px_sched_ok(s))
+		return s;
+	if (x->mine != in)
+		px_sched_call(s, pack_mine, x);
 	px_sched_round(s);
 	px_sched_packed(s, rt);
 	px_coll_allgather(s, x->mine, x->bytes, x->packed);
 	px_sched_packed(s, MPI_DATATYPE_NULL);
-	px_sched_call(s, unpack_all, x);
+	if (!there)
+		px_sched_call(s, unpack_all, x);
 	return s;
 }
 

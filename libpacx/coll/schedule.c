@@ -9,12 +9,14 @@
 #include "datatype.h"
 #include "p2p.h"
 #include "sched_steps.h"
+#include "spare.h"
 #include "typemap.h"
 #include "unlike.h"
 #include "vendor.h"
 
 struct px_sched_temp {
 	struct px_sched_temp *next;
+	size_t bytes;      /* with this head */
 	MPI_Datatype type; /* or none */
 	_Alignas(16) char data[];
 };
@@ -39,7 +41,7 @@ void px_sched_free(struct px_sched *s)
 		s->temps = t->next;
 		if (t->type != MPI_DATATYPE_NULL)
 			px_n.Type_free(&t->type);
-		free(t);
+		px_spare_give(t, t->bytes);
 	}
 	for (int i = 0; i < s->nsteps; i++)
 		if (s->step[i].local)
@@ -118,12 +120,13 @@ void px_sched_sub(struct px_sched *s, int sub)
 
 void *px_sched_temp(struct px_sched *s, size_t bytes)
 {
-	struct px_sched_temp *t = calloc(1, sizeof *t + bytes + 1);
+	struct px_sched_temp *t = px_spare_take(sizeof *t + bytes + 1);
 
 	if (!t) {
 		px_sched_fail(s, MPI_ERR_NO_MEM, "out of memory");
 		return NULL;
 	}
+	t->bytes = sizeof *t + bytes + 1;
 	t->next = s->temps;
 	t->type = MPI_DATATYPE_NULL;
 	s->temps = t;

@@ -31,6 +31,7 @@
 #include "predefined.h"
 #include "progress.h"
 #include "schedule.h"
+#include "spare.h"
 #include "state.h"
 #include "wait.h"
 
@@ -369,6 +370,7 @@ int px_Finalize(void)
 	px_n.Comm_free(&px.local);
 	px_channel_close();
 	px_req_close();
+	px_spare_close();
 	px.on = false;
 	px_unlock();
 	return px_n.Finalize();
