@@ -20,7 +20,7 @@ struct px_step {
 	int nth;         /* NATIVE: how many there are before it */
 	uint32_t behind; /* NATIVE: duplications called before it on the communicator */
 	bool started, done;
-	bool exact;             /* RECV: fewer bytes are an error, too. SEND: of a schedule that has failed, it is so many */
+	bool exact; /* RECV: fewer bytes are an error, too. SEND: of a schedule that has failed, it is so many */
 	uint16_t depth;         /* wide-area messages in sequence up to here */
 	struct px_req req;      /* SEND, RECV */
 	struct px_call call;    /* NATIVE */
@@ -50,6 +50,11 @@ struct px_sched {
 	int error;
 	char why[200]; /* text of the error */
 	struct px_sched_temp *temps;
+	struct {
+		char *at; /* of the last long block of temps, what is left */
+		size_t left, size;
+		bool used; /* not zeroed */
+	} block;
 };
 
 /* px_sched_free: one that does not run. */

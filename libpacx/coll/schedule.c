@@ -2,6 +2,7 @@
 #include "schedule.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,9 @@
 #include "typemap.h"
 #include "unlike.h"
 #include "vendor.h"
+
+#define PART_ALIGN 64
+#define BLOCK_MOST ((size_t)PX_SPARE_MOST / 2)
 
 struct px_sched_temp {
 	struct px_sched_temp *next;
@@ -118,19 +122,54 @@ void px_sched_sub(struct px_sched *s, int sub)
 	s->sub = sub;
 }
 
-void *px_sched_temp(struct px_sched *s, size_t bytes)
+static struct px_sched_temp *temp(struct px_sched *s, size_t bytes, bool *used)
 {
-	struct px_sched_temp *t = px_spare_take(sizeof *t + bytes + 1);
+	size_t whole = sizeof(struct px_sched_temp) + bytes + 1;
+	struct px_sched_temp *t = px_spare_take(whole, used);
 
 	if (!t) {
 		px_sched_fail(s, MPI_ERR_NO_MEM, "out of memory");
 		return NULL;
 	}
-	t->bytes = sizeof *t + bytes + 1;
+	t->bytes = whole;
 	t->next = s->temps;
 	t->type = MPI_DATATYPE_NULL;
 	s->temps = t;
-	return t->data;
+	return t;
+}
+
+/* A long vector may be hundreds of slices with memory of their own: they share blocks, each twice as long as the one before. */
+static void *part_of_block(struct px_sched *s, size_t bytes)
+{
+	size_t need = bytes + (PART_ALIGN - bytes % PART_ALIGN);
+	char *at;
+
+	if (need > s->block.left) {
+		size_t size = 2 * s->block.size < BLOCK_MOST ? 2 * s->block.size : BLOCK_MOST;
+		struct px_sched_temp *t;
+
+		size = need > size ? need : size;
+		t = temp(s, size + PART_ALIGN, &s->block.used);
+		if (!t)
+			return NULL;
+		s->block.at = t->data + (PART_ALIGN - (uintptr_t)t->data % PART_ALIGN);
+		s->block.size = s->block.left = size;
+	}
+	at = s->block.at;
+	s->block.at += need;
+	s->block.left -= need;
+	return s->block.used ? memset(at, 0, bytes) : at;
+}
+
+void *px_sched_temp(struct px_sched *s, size_t bytes)
+{
+	struct px_sched_temp *t;
+	bool used;
+
+	if (bytes >= PX_SPARE_LEAST)
+		return part_of_block(s, bytes);
+	t = temp(s, bytes, &used);
+	return t ? t->data : NULL;
 }
 
 int px_sched_temp_type(struct px_sched *s, MPI_Datatype t)
